@@ -462,3 +462,48 @@ def test_an_event_is_checked_the_same_with_and_without_extensions(event: Event) 
 
     extended = msgspec.structs.replace(event, extensions={"any": 1})
     assert verdict(event) is verdict(extended)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        b'"id":"2"',
+        b'"topic":null',
+        b'"\\u0069d":"1"',
+        b'"data":{"a":1}',
+        b'"data":{"a":1,"b":"x"},"data":{"a":1,"b":"x"}',
+    ],
+)
+@pytest.mark.parametrize("count", [1, 2, 64])
+def test_a_name_twice_is_found_wherever_it_is_in_a_batch(again: bytes, count: int) -> None:
+    fine = with_data(b'{"a":1,"b":"x"}')
+    twice = fine[:-1].replace(b'"type"', b'"topic":"t","type"') + b"," + again + b"}"
+    body = b"[%b]" % b",".join([fine] * (count - 1) + [twice])
+
+    with pytest.raises(BadEvent, match="comes twice"):
+        read_events(BATCH, {}, body, LIMITS)
+    with pytest.raises(BadEvent, match="comes twice"):
+        read_one(twice)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(['"topic":"t"', '"time":null', '"subject":"s"', '"subject":"\\"s"']),
+            st.sampled_from(
+                ['"data":{"a":1}', '"data":"x\\"y"', '"data":{"a":1e999}', '"data":[]']
+            ),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_the_quick_look_at_names_and_numbers_agrees_with_the_exact_one(
+    members: list[tuple[str, ...]],
+) -> None:
+    head = '{"specversion":"1.0","id":"1","source":"/radar","type":"echo"'
+    texts = [",".join([head, *each]).encode() + b"}" for each in members]
+    sound = all(b"1e999" not in each for each in texts)
+
+    with contextlib.nullcontext() if sound else pytest.raises(BadEvent, match="too large"):
+        read_events(BATCH, {}, b"[%b]" % b",".join(texts), LIMITS)

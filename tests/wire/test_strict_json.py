@@ -111,8 +111,10 @@ def test_an_attribute_without_a_finite_value_is_refused(value: float) -> None:
     ids=["no number of JSON", "a name twice"],
 )
 def test_exact_values_in_xml_are_held_to_the_same(exact: str) -> None:
-    told = event_xml(Event("1", "/s", "t", extensions={"load": 1.5})).decode()
-    element = parse(told.replace(escaped('{"extensions": {"load": 1.5}}'), escaped(exact)).encode())
+    reported = event_xml(Event("1", "/s", "t", extensions={"load": 1.5})).decode()
+    element = parse(
+        reported.replace(escaped('{"extensions": {"load": 1.5}}'), escaped(exact)).encode()
+    )
 
     with pytest.raises(BadEvent, match="exact values"):
         event_from_xml(element)

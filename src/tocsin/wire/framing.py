@@ -21,7 +21,7 @@ def framed(message: bytes) -> bytes:
     return HEAD.pack(len(message)) + message
 
 
-class FrameCutter:
+class FrameSplitter:
     """Takes a stream as it comes, and gives out the messages in it."""
 
     def __init__(self, bytes_max: int) -> None:
@@ -34,7 +34,7 @@ class FrameCutter:
         """How many bytes of a message have come that is not yet whole."""
         return len(self._buffer)
 
-    def cut(self, data: bytes) -> list[bytes]:
+    def split(self, data: bytes) -> list[bytes]:
         """The messages that are whole now; BadFrame if the next cannot be one.
 
         If both, the messages come first: then `refusal` is set, and the next call raises it.

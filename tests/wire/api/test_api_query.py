@@ -69,22 +69,22 @@ def test_a_place_to_resume_at_that_is_none_is_named_as_the_header_it_came_in(hea
 
 @pytest.mark.parametrize("kind", catalogue().values(), ids=catalogue())
 def test_every_error_is_a_problem_with_its_code_and_status(kind: type[TocsinError]) -> None:
-    told = msgspec.json.decode(problem_json(kind("it \ud800 broke", remedy="mend it")))
+    reported = msgspec.json.decode(problem_json(kind("it \ud800 broke", remedy="mend it")))
 
-    assert told["code"] == kind.code
-    assert told["status"] == kind.http_status
-    assert told["detail"] == "it ? broke"
-    assert told["remedy"] == "mend it"
-    assert told["title"] == title(kind)
+    assert reported["code"] == kind.code
+    assert reported["status"] == kind.http_status
+    assert reported["detail"] == "it ? broke"
+    assert reported["remedy"] == "mend it"
+    assert reported["title"] == title(kind)
 
 
 def test_a_bad_filter_points_at_the_character() -> None:
     error = BadFilter("found '>>'", remedy="mend it", text="load5 >> 5", position=6)
 
-    told = msgspec.json.decode(problem_json(error))
+    reported = msgspec.json.decode(problem_json(error))
 
-    assert told["position"] == 6
-    assert told["pointed"] == "load5 >> 5\n      ^"
+    assert reported["position"] == 6
+    assert reported["pointed"] == "load5 >> 5\n      ^"
 
 
 def test_only_where_waiting_helps_is_a_wait_proposed() -> None:

@@ -79,10 +79,10 @@ def test_a_box_is_named_in_the_body_or_by_an_echoed_reference_in_either_namespac
 
 
 def test_what_was_dropped_is_told_in_a_header_and_nothing_if_nothing_was() -> None:
-    told = read_envelope(write_envelope("1.1", header=dropped_header(7), body=write.taken([])))
+    reported = read_envelope(write_envelope("1.1", header=dropped_header(7), body=write.taken([])))
 
-    assert read.dropped(told) == 7
-    assert read.messages(told) == []
+    assert read.dropped(reported) == 7
+    assert read.messages(reported) == []
     assert dropped_header(0) == b""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from onvif_requests import create_request, pull_request
 from schemas import CAPTURES, validator
 from tocsin.wire.msgbox.content import BoxMessage
 from tocsin.wire.onvif import device, events
@@ -105,12 +106,12 @@ def test_filters_and_ends_are_read_as_those_of_ws_notification() -> None:
 
 
 def test_ours_asks_as_it_reads() -> None:
-    found = events.read_create(in_envelope(events.create_request(topic="a/b", termination="PT1M")))
+    found = events.read_create(in_envelope(create_request(topic="a/b", termination="PT1M")))
     pull = events.PullMessages(1_500_000_000, 7)
 
     assert [topic.text for topic in found.topics] == ["a/b"]
     assert found.termination == "PT1M"
-    assert events.read_pull(in_envelope(events.pull_request(pull))) == pull
+    assert events.read_pull(in_envelope(pull_request(pull))) == pull
 
 
 def test_what_is_no_duration_or_no_number_is_refused_and_what_lacks_has_a_default() -> None:

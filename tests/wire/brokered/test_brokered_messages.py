@@ -156,9 +156,9 @@ def test_a_fault_is_told_by_its_own_name(
     spec: str, fault: object, namespace: str, name: str, soap: str
 ) -> None:
     assert callable(fault)
-    told = fault(BrokeredFaults(spec, 10**18))
+    reported = fault(BrokeredFaults(spec, 10**18))
 
-    message = write_envelope(soap, body=write_fault(told, soap))
+    message = write_envelope(soap, body=write_fault(reported, soap))
 
     if namespace != BR12:
         validator(spec)(message)

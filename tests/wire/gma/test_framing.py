@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import BadFrame
-from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.framing import FrameSplitter, framed
 
 BYTES_MAX = 1_000
 
@@ -24,15 +24,15 @@ def test_where_the_stream_is_cut_makes_no_difference(
     messages: list[bytes], cuts: list[int]
 ) -> None:
     stream = b"".join(map(framed, messages))
-    cutter = FrameCutter(BYTES_MAX)
+    splitter = FrameSplitter(BYTES_MAX)
 
     found: list[bytes] = []
     places = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
     for start, end in pairwise(places):
-        found += cutter.cut(stream[start:end])
+        found += splitter.split(stream[start:end])
 
     assert found == messages
-    assert cutter.waiting == 0
+    assert splitter.waiting == 0
 
 
 @given(
@@ -44,49 +44,49 @@ def test_messages_before_a_bad_length_are_given_out_wherever_the_stream_is_cut(
     messages: list[bytes], bad: int, cut: int
 ) -> None:
     stream = b"".join(map(framed, messages)) + struct.pack(">I", bad)
-    cutter = FrameCutter(BYTES_MAX)
+    splitter = FrameSplitter(BYTES_MAX)
 
     found: list[bytes] = []
     for part in (stream[:cut], stream[cut:]):
         with suppress(BadFrame):
-            found += cutter.cut(part)
+            found += splitter.split(part)
 
     assert found == messages
-    assert cutter.waiting == 0
+    assert splitter.waiting == 0
     with pytest.raises(BadFrame):
-        cutter.cut(b"")
+        splitter.split(b"")
 
 
 @pytest.mark.parametrize("size", [0, BYTES_MAX + 1, 2**31, 2**32 - 1])
 def test_a_length_that_cannot_be_is_refused_at_once_and_for_good(size: int) -> None:
-    cutter = FrameCutter(BYTES_MAX)
+    splitter = FrameSplitter(BYTES_MAX)
 
     with pytest.raises(BadFrame) as first:
-        cutter.cut(struct.pack(">I", size) + b"x" * 100)
+        splitter.split(struct.pack(">I", size) + b"x" * 100)
     with pytest.raises(BadFrame) as again:
-        cutter.cut(framed(b"sound"))
+        splitter.split(framed(b"sound"))
 
     assert first.value is again.value
-    assert cutter.waiting == 0
+    assert splitter.waiting == 0
 
 
 def test_the_longest_message_that_is_allowed_is_given_out() -> None:
-    cutter = FrameCutter(BYTES_MAX)
+    splitter = FrameSplitter(BYTES_MAX)
 
-    assert cutter.cut(framed(b"x" * BYTES_MAX)) == [b"x" * BYTES_MAX]
+    assert splitter.split(framed(b"x" * BYTES_MAX)) == [b"x" * BYTES_MAX]
 
 
 def test_a_frame_of_three_bytes_is_a_message_that_the_codec_must_judge() -> None:
-    assert FrameCutter(BYTES_MAX).cut(b"\0\0\0\x03<a>") == [b"<a>"]
+    assert FrameSplitter(BYTES_MAX).split(b"\0\0\0\x03<a>") == [b"<a>"]
 
 
 def test_a_length_of_which_nothing_follows_holds_no_more_than_what_came() -> None:
-    cutter = FrameCutter(BYTES_MAX)
+    splitter = FrameSplitter(BYTES_MAX)
 
-    assert cutter.cut(struct.pack(">I", BYTES_MAX)) == []
-    assert cutter.waiting == 4
-    assert cutter.cut(b"x" * 10) == []
-    assert cutter.waiting == 14
+    assert splitter.split(struct.pack(">I", BYTES_MAX)) == []
+    assert splitter.waiting == 4
+    assert splitter.split(b"x" * 10) == []
+    assert splitter.waiting == 14
 
 
 @pytest.mark.parametrize(
@@ -100,4 +100,4 @@ def test_a_length_of_which_nothing_follows_holds_no_more_than_what_came() -> Non
 )
 def test_who_speaks_something_else_is_told_what(sent: bytes, spoken: str) -> None:
     with pytest.raises(BadFrame, match=spoken):
-        FrameCutter(BYTES_MAX).cut(sent)
+        FrameSplitter(BYTES_MAX).split(sent)

@@ -105,8 +105,8 @@ def test_any_message_with_a_byte_changed_raises_nothing_but_our_errors(
     try:
         read_content(bytes(written))
     except TocsinError as error:
-        told = str(error)
-        assert told
+        reported = str(error)
+        assert reported
 
 
 @given(

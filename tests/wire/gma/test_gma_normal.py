@@ -225,9 +225,9 @@ def test_json_is_told_as_elements_with_their_types_and_units() -> None:
     }
     event = an_event(json.dumps(order).encode(), "application/json", time="2024-05-01T12:00:00Z")
 
-    told = sent(event)
+    reported = sent(event)
 
-    assert told == PerformanceEvent(
+    assert reported == PerformanceEvent(
         EventName("com.example.order", "urn:tocsin:type"),
         "2024-05-01T12:00:00Z",
         (
@@ -247,8 +247,8 @@ def test_json_is_told_as_elements_with_their_types_and_units() -> None:
             Element("Größe", 2),
         ),
     )
-    assert told.name.type == event.type
-    assert name_of_event(event) == told.name
+    assert reported.name.type == event.type
+    assert name_of_event(event) == reported.name
 
 
 @pytest.mark.parametrize(
@@ -365,11 +365,11 @@ def test_whatever_the_payload_a_consumer_finds_one_event_of_the_type(
     event_type = own_type if type_is_payloads else "com.example.order"
     event = Event("1", "/s", event_type, datacontenttype="text/xml", data=payload.encode())
 
-    told = sent(event)
+    reported = sent(event)
 
-    assert told.name.type == event_type or len(event_type) > 256
+    assert reported.name.type == event_type or len(event_type) > 256
     assert name_of_event(event).type == event_type or len(event_type) > 256
-    assert told.time == "2023-11-14T22:13:20.123456789Z"
+    assert reported.time == "2023-11-14T22:13:20.123456789Z"
 
 
 json_values = st.recursive(
@@ -412,19 +412,19 @@ events = st.builds(
 def test_every_event_of_the_broker_is_a_performance_event_of_its_type_and_time(
     event: Event,
 ) -> None:
-    told = sent(event)
+    reported = sent(event)
 
-    assert told.name.type == event.type
+    assert reported.name.type == event.type
     assert name_of_event(event).type == event.type
     if event.time is not None:
-        assert read_stamp(told.time).time == read_stamp(event.time).time
+        assert read_stamp(reported.time).time == read_stamp(event.time).time
 
 
 @given(members=st.dictionaries(st.text(max_size=9), st.integers(-(2**63), 2**63 - 1), max_size=5))
 def test_numbers_of_a_json_object_keep_their_names_and_types(members: dict[str, int]) -> None:
-    told = sent(an_event(json.dumps(members).encode(), None))
+    reported = sent(an_event(json.dumps(members).encode(), None))
 
-    assert [each.value for each in told.elements] == [
+    assert [each.value for each in reported.elements] == [
         value for name, value in members.items() if name != "TimeStamp"
     ]
 

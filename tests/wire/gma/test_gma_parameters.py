@@ -18,10 +18,10 @@ from wire.gma.paper_messages import GRID_FORUM, UPTIME
 
 def period(text: str, units: str | None = None) -> float | None:
     """What a request says, read from the wire."""
-    told = "" if units is None else f' units="{units}"'
+    reported = "" if units is None else f' units="{units}"'
     request = read(
         f'<QueryRequest xmlns="{GRID_FORUM}/Protocol" requestID="1"><UptimeCPULoad '
-        f'xmlns="{GRID_FORUM}/EventParameters"><Period{told}>{text}</Period></UptimeCPULoad>'
+        f'xmlns="{GRID_FORUM}/EventParameters"><Period{reported}>{text}</Period></UptimeCPULoad>'
         "</QueryRequest>".encode()
     )
     assert isinstance(request, m.QueryRequest)

@@ -115,8 +115,8 @@ def test_replies_to_requests_that_are_forgotten_do_not_break_the_conversation() 
 
     happenings = [taking.receive(m.EventNamesReply(request.request_id)) for request in requests]
 
-    told = [type(happening) for happening in happenings]
-    assert told == [c.Stale] * (2 * c.WAITING_MAX) + [c.Answered] * c.WAITING_MAX
+    reported = [type(happening) for happening in happenings]
+    assert reported == [c.Stale] * (2 * c.WAITING_MAX) + [c.Answered] * c.WAITING_MAX
 
 
 def test_events_may_still_come_for_what_we_are_ending_however_much_has_ended_since() -> None:

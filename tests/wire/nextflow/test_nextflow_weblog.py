@@ -35,8 +35,14 @@ def post(event: str, **more: Any) -> bytes:
 
 
 def task(event: str, number: int = 1, *, called: str = "align (a)", **trace: Any) -> bytes:
-    told = {"task_id": number, "name": called, "process": "align", "attempt": 1, "submit": 1_000}
-    return post(event, trace=told | trace)
+    reported = {
+        "task_id": number,
+        "name": called,
+        "process": "align",
+        "attempt": 1,
+        "submit": 1_000,
+    }
+    return post(event, trace=reported | trace)
 
 
 def ended(number: int = 1, status: str = "COMPLETED", **trace: Any) -> bytes:
@@ -64,8 +70,8 @@ def test_a_run_comes_to_what_its_trace_file_says(file: str) -> None:
     assert run.attempts == len(rows)
     failed = Counter(row["name"] for row in rows if row["status"] == "FAILED")
     assert {id: len(tries) - 1 for id, tries in run.tries.items() if len(tries) > 1} == failed
-    assert run.told("workflow") == "openproblems"
-    assert run.told("version") == "main@4bcced898ee2"
+    assert run.reported("workflow") == "openproblems"
+    assert run.reported("version") == "main@4bcced898ee2"
     assert run.anomalies == set()
 
 
@@ -175,17 +181,17 @@ def test_what_a_task_used_is_in_bytes_and_seconds() -> None:
 
     (message,) = read(ended(exit=0, native_id=77, script="run it", workdir="/w/1", **more))
 
-    told = message.pairs
-    assert told["CpuSeconds"] == "5.4"
-    assert told["CpuPercent"] == "90"  # of the two cores that it was given
-    assert (told["MemoryPeak"], told["IoReadBytes"], told["IoWriteBytes"]) == (
+    reported = message.pairs
+    assert reported["CpuSeconds"] == "5.4"
+    assert reported["CpuPercent"] == "90"  # of the two cores that it was given
+    assert (reported["MemoryPeak"], reported["IoReadBytes"], reported["IoWriteBytes"]) == (
         "1048576",
         "10",
         "20",
     )
-    assert (told["Duration"], told["QueueTime"]) == ("3", "1")
-    assert (told["EngineJobId"], told["LogFile"]) == ("77", "/w/1/.command.log")
-    assert told["ReceivedTime"] == "2026-11-16T06:00:00.000Z"
+    assert (reported["Duration"], reported["QueueTime"]) == ("3", "1")
+    assert (reported["EngineJobId"], reported["LogFile"]) == ("77", "/w/1/.command.log")
+    assert reported["ReceivedTime"] == "2026-11-16T06:00:00.000Z"
 
 
 @pytest.mark.parametrize(
@@ -203,7 +209,7 @@ def test_the_end_of_a_run_is_told_by_its_metadata(workflow: dict[str, Any], stat
     run = the_run(read(post("completed", metadata={"workflow": workflow})))
 
     assert run.state == state
-    assert run.told("error") == (workflow.get("errorMessage") if state != "completed" else None)
+    assert run.reported("error") == (workflow.get("errorMessage") if state != "completed" else None)
 
 
 def test_a_run_is_described_by_its_first_message() -> None:
@@ -242,8 +248,8 @@ def test_an_error_tells_of_the_task_and_of_the_run() -> None:
     assert messages[0].id == messages[1].id  # which the broker stores once
     run = the_run(messages)
     assert run.states == {"align (a)": "failed"}
-    assert run.told("error") == "the task align (a) failed"
-    assert run.told("exit_code") == 2
+    assert run.reported("error") == "the task align (a) failed"
+    assert run.reported("exit_code") == 2
 
 
 def test_the_same_post_has_the_same_ids() -> None:

@@ -49,14 +49,14 @@ def event(
     of_job: dict[str, Any] = dict(job_facets or {})
     if job_type is not None:
         of_job["jobType"] = {"jobType": job_type[0], "integration": job_type[1]}
-    told = {
+    reported = {
         "eventType": kind,
         "eventTime": at,
         "run": {"runId": run, "facets": facets},
         "job": {"namespace": "lab", "name": job, "facets": of_job},
         "producer": "https://example.org/test",
     }
-    return json.dumps(told | more).encode()
+    return json.dumps(reported | more).encode()
 
 
 def airflow(task: str, attempt: int, retries: int, index: int = -1) -> dict[str, Any]:
@@ -75,9 +75,10 @@ def airflow(task: str, attempt: int, retries: int, index: int = -1) -> dict[str,
 def test_a_recorded_dag_run_comes_to_what_airflow_itself_told_its_listeners() -> None:
     ends = {"success": "succeeded", "failed": "failed"}
     listened = {
-        told["task_id"] + (f"[{told['map_index']}]" if told["map_index"] >= 0 else ""): ends[state]
-        for told in LISTENED
-        if (state := told["event"].removeprefix("on_task_instance_")) in ends
+        reported["task_id"]
+        + (f"[{reported['map_index']}]" if reported["map_index"] >= 0 else ""): ends[state]
+        for reported in LISTENED
+        if (state := reported["event"].removeprefix("on_task_instance_")) in ends
     }
 
     runs = fold(read(*RECORDED))
@@ -87,8 +88,8 @@ def test_a_recorded_dag_run_comes_to_what_airflow_itself_told_its_listeners() ->
     assert run.states == listened
     assert run.state == "failed"
     assert LISTENED[-1]["event"] == "on_dag_run_failed"
-    assert run.told("workflow") == "demo"
-    assert (run.told("engine"), run.told("engine_version")) == ("airflow", "3.3.2")
+    assert run.reported("workflow") == "demo"
+    assert (run.reported("engine"), run.reported("engine_version")) == ("airflow", "3.3.2")
     assert run.of("bad")["error"][2] == "disk quota exceeded"
     assert run.of("bad")["trace"][2].endswith("ValueError: disk quota exceeded\n")
     assert run.of("bad")["parents"] == ["add"]
@@ -150,7 +151,7 @@ def test_spark_inside_an_airflow_task_is_a_run_of_its_own_under_the_dag_run() ->
 
     assert set(runs) == {DAG, APP}
     assert runs[DAG].states == {"load": "running"}
-    assert runs[APP].told("parent") == DAG
+    assert runs[APP].reported("parent") == DAG
     assert list(runs[APP].states.values()) == ["succeeded"]
     (activity,) = runs[APP].states
     assert runs[APP].of(activity)["type"][2] == "insert"
@@ -225,11 +226,11 @@ def test_datasets_are_files_and_their_sizes_are_added_up() -> None:
     of = {"parent": (DAG, "etl"), "inputs": inputs, "outputs": outputs, "job_facets": facets}
     (message,) = read(event("COMPLETE", "t1", "etl.x", **of))
 
-    told = message.pairs
-    assert told["InputFile"] == '["/data/a","s3://lab/b"]'
-    assert told["OutputFile"] == '["pg://db:5432/t"]'
-    assert (told["InputBytes"], told["OutputBytes"]) == ("12", "9")
-    assert (told["CommandLine"], told["ActivityVersion"]) == ("SELECT 1", "4bcced8")
+    reported = message.pairs
+    assert reported["InputFile"] == '["/data/a","s3://lab/b"]'
+    assert reported["OutputFile"] == '["pg://db:5432/t"]'
+    assert (reported["InputBytes"], reported["OutputBytes"]) == ("12", "9")
+    assert (reported["CommandLine"], reported["ActivityVersion"]) == ("SELECT 1", "4bcced8")
 
 
 def test_source_code_without_a_version_is_its_own_version() -> None:
@@ -338,14 +339,14 @@ _FACETS = st.dictionaries(st.sampled_from([*_RUN_FACETS, *_JOB_FACETS]), _JSON)
 def test_whatever_comes_is_messages_or_one_of_our_errors(
     run: Any, job: Any, sets: Any, kind: Any, junk: bytes
 ) -> None:
-    told = {
+    reported = {
         "eventType": kind if isinstance(kind, dict) else "COMPLETE",
         "run": {"runId": "r", "facets": run},
         "job": {"name": "j", "facets": job},
         "inputs": sets,
         "outputs": [sets],
     }
-    text = json.dumps(told).encode()
+    text = json.dumps(reported).encode()
     for body in (text, junk, text[:-7] + junk):
         try:
             messages = read_event(body, RECEIVED)

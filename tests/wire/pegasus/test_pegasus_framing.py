@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.errors import BadMessage, TooLarge
-from tocsin.wire.pegasus.framing import RECORD_BYTES_MAX, Cutter, read_record
+from tocsin.wire.pegasus.framing import RECORD_BYTES_MAX, RecordSplitter, read_record
 
 BP = b'ts=2012-03-13T12:35:36.000000Z event=stampede.xwf.end xwf.id=u argv="a \\"b\\" c" status=0'
 
@@ -18,10 +18,10 @@ _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 _OBJECTS = st.dictionaries(_TEXTS, _TEXTS | st.dictionaries(_TEXTS, _TEXTS, max_size=2), max_size=3)
 
 
-def cut(*parts: bytes, limit: int = RECORD_BYTES_MAX) -> tuple[list[bytes], Cutter]:
-    cutter = Cutter(limit)
-    records = [record for part in parts for record in cutter.receive(part)]
-    return [*records, *filter(None, [cutter.end()])], cutter
+def cut(*parts: bytes, limit: int = RECORD_BYTES_MAX) -> tuple[list[bytes], RecordSplitter]:
+    splitter = RecordSplitter(limit)
+    records = [record for part in parts for record in splitter.receive(part)]
+    return [*records, *filter(None, [splitter.end()])], splitter
 
 
 @given(
@@ -67,22 +67,22 @@ def test_a_record_that_is_too_long_is_left_out_and_the_next_is_read(chunk: int) 
     long = json.dumps({"a": "x" * 2_000, "b": {"c": "}" * 500}}).encode()
     stream = b'{"n": 1}' + long + b'{"n": 2}' + b"y" * 3_000 + b"\n" + b'{"n": 3}'
 
-    records, cutter = cut(
+    records, splitter = cut(
         *(stream[at : at + chunk] for at in range(0, len(stream), chunk)), limit=1_000
     )
 
     assert records == [b'{"n": 1}', b'{"n": 2}', b'{"n": 3}']
-    assert cutter.too_long == 2
+    assert splitter.too_long == 2
 
 
 def test_ten_megabytes_without_an_end_are_not_kept() -> None:
-    cutter = Cutter(1 << 20)
+    splitter = RecordSplitter(1 << 20)
 
     for _ in range(160):
-        assert list(cutter.receive(b'{"a": "' + b"x" * (64 << 10))) == []
-        assert len(cutter._buffer) <= (1 << 20) + (128 << 10)
+        assert list(splitter.receive(b'{"a": "' + b"x" * (64 << 10))) == []
+        assert len(splitter._buffer) <= (1 << 20) + (128 << 10)
 
-    assert list(cutter.receive(b'"}}\n{"b": 1}'))[-1:] == [b'{"b": 1}']
+    assert list(splitter.receive(b'"}}\n{"b": 1}'))[-1:] == [b'{"b": 1}']
 
 
 def test_names_are_those_of_json_in_both_forms() -> None:

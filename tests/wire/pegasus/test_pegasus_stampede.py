@@ -15,7 +15,7 @@ from engine_streams import RECEIVED, RunSeen, check, fold, shared
 from tocsin.errors import BadMessage, TocsinError
 from tocsin.monitor.states import attempt_times
 from tocsin.wire.blackboard.messages import Message
-from tocsin.wire.pegasus import Cutter, Stampede
+from tocsin.wire.pegasus import RecordSplitter, Stampede
 from tocsin.wire.pegasus.framing import read_record
 from tocsin.wire.pegasus.jobs import Runs
 
@@ -27,7 +27,7 @@ BEGAN = 1_794_811_200
 
 
 def records_of(path: Path) -> list[bytes]:
-    return list(Cutter().receive(path.read_bytes()))
+    return list(RecordSplitter().receive(path.read_bytes()))
 
 
 def read(*records: bytes, stampede: Stampede | None = None) -> list[Message]:
@@ -45,8 +45,8 @@ def recorded(*parts: str) -> tuple[RunSeen, list[dict[str, Any]]]:
 
 
 def event(kind: str, at: float = 0, **fields: Any) -> bytes:
-    told = {"event": f"stampede.{kind}", "xwf_id": "u-1", "ts": BEGAN + at}
-    return json.dumps(told | fields).encode()
+    reported = {"event": f"stampede.{kind}", "xwf_id": "u-1", "ts": BEGAN + at}
+    return json.dumps(reported | fields).encode()
 
 
 def job(kind: str, at: float = 0, number: int = 1, **fields: Any) -> bytes:
@@ -89,7 +89,7 @@ def test_a_recorded_run_comes_to_what_its_stream_says(parts: tuple[str, ...]) ->
 
     assert run.state == ("failed" if status else "completed")
     assert run.states == expected(stream)
-    assert run.told("planned_total") == len(run.states)
+    assert run.reported("planned_total") == len(run.states)
     assert run.attempts == len(submissions)
     assert Counter(job for job, _ in submissions) == {
         id: len(tries) for id, tries in run.tries.items() if run.states[id] != "planned"
@@ -102,9 +102,9 @@ def test_the_dag_is_told_with_its_edges() -> None:
         (e["parent_job_id"], e["child_job_id"]) for e in stream if e["event"].endswith("job.edge")
     }
 
-    told = {(parent, id) for id in run.tries for parent in run.tries[id][1].get("parents", ())}
+    reported = {(parent, id) for id in run.tries for parent in run.tries[id][1].get("parents", ())}
 
-    assert told == edges
+    assert reported == edges
 
 
 def test_a_job_is_of_the_type_of_its_task_and_a_cluster_is_not() -> None:
@@ -253,13 +253,13 @@ def test_a_workflow_in_a_job_of_another_has_it_as_its_parent() -> None:
 
     runs = fold(read(own, plan, map_))
 
-    assert {id: run.told("parent") for id, run in runs.items()} == {
+    assert {id: run.reported("parent") for id, run in runs.items()} == {
         "u-1": None,
         "u-2": "u-1",
         "u-3": "u-1",
     }
-    assert (runs["u-1"].told("workflow"), runs["u-1"].told("user")) == ("outer", "ada")
-    assert runs["u-1"].told("command") == "pegasus-plan --submit"
+    assert (runs["u-1"].reported("workflow"), runs["u-1"].reported("user")) == ("outer", "ada")
+    assert runs["u-1"].reported("command") == "pegasus-plan --submit"
 
 
 def test_a_big_plan_comes_in_messages_that_a_broker_takes() -> None:
@@ -273,7 +273,7 @@ def test_a_big_plan_comes_in_messages_that_a_broker_takes() -> None:
     assert all(len(plan) <= 2_000 for plan in plans)
     assert sum(map(len, plans)) == 5_000
     (run,) = fold(messages).values()
-    assert run.told("planned_total") == 5_000
+    assert run.reported("planned_total") == 5_000
     assert run.counts == {"planned": 5_000}
 
 
@@ -380,9 +380,9 @@ def test_a_plan_is_told_once_however_often_it_is_said_to_be_whole() -> None:
     stampede = Stampede()
     read(*(event("job.info", job_id=f"j{number}") for number in range(50)), stampede=stampede)
 
-    told = read(*[event("static.end")] * 100, stampede=stampede)
+    reported = read(*[event("static.end")] * 100, stampede=stampede)
 
-    assert [message.id for message in told] == ["u-1/ActivityPlan/1"]
+    assert [message.id for message in reported] == ["u-1/ActivityPlan/1"]
 
 
 def test_plans_that_are_never_told_do_not_fill_the_memory() -> None:
@@ -399,9 +399,9 @@ def test_plans_that_are_never_told_do_not_fill_the_memory() -> None:
     assert sum(len(run.transformations) + run.edges for run in held) <= 100
     assert held[-1].edges == len(held[-1].jobs["end"].parents) > 0
 
-    told = read(event("static.end", xwf_id="u-9"), stampede=stampede)
+    reported = read(event("static.end", xwf_id="u-9"), stampede=stampede)
 
-    assert told[0].pairs["PlannedActivities"] == "1"
+    assert reported[0].pairs["PlannedActivities"] == "1"
     assert not held[-1].edges
     assert not held[-1].transformations
 

@@ -128,8 +128,8 @@ def test_a_fault_has_its_code_its_subcode_and_its_action(name: str, soap: str) -
     written = etree.fromstring(write_fault(fault, soap))
 
     if soap == "1.2":
-        assert told(written, "Code/s:Value") == (SOAP_NAMESPACES[soap], code)
-        assert told(written, "Code/s:Subcode/s:Value") == subcode
+        assert reported(written, "Code/s:Value") == (SOAP_NAMESPACES[soap], code)
+        assert reported(written, "Code/s:Subcode/s:Value") == subcode
     else:
         general = {"Sender": "Client", "Receiver": "Server"}[code]
         expected = subcode or (SOAP_NAMESPACES[soap], general)
@@ -139,7 +139,7 @@ def test_a_fault_has_its_code_its_subcode_and_its_action(name: str, soap: str) -
     assert fault_action(fault, WSA2005) == f"{start}/fault"
 
 
-def told(fault: etree._Element, path: str) -> tuple[str, str] | None:
+def reported(fault: etree._Element, path: str) -> tuple[str, str] | None:
     return named(fault.find(f"s:{path}", {"s": SOAP_NAMESPACES["1.2"]}))
 
 
@@ -196,10 +196,10 @@ def test_the_details_say_what_there_is_instead() -> None:
 def test_our_errors_have_names_there(
     error: type[TocsinError], in_2004: str | None, in_2011: str | None
 ) -> None:
-    told = error("a <problem>", remedy="a remedy")
+    reported = error("a <problem>", remedy="a remedy")
 
     for spec, expected in (("wse04", in_2004), ("wse11", in_2011)):
-        fault = faults.fault_for(told, spec)
+        fault = faults.fault_for(reported, spec)
 
         assert (fault.subcode[1] if fault.subcode else None) == expected
         assert fault.reason == "a <problem>. a remedy"

@@ -40,8 +40,8 @@ FACTS = {
     "UnacceptableTerminationTimeFault": MINIMUM,
 }
 # 1.2 has no pull points, and nothing to tell of them.
-TOLD = [(name, "wsn13") for name in sorted(NAMES13)]
-TOLD += [(n, "wsn12") for n in sorted(NAMES13) if "Messages" not in n and "PullPoint" not in n]
+REPORTED = [(name, "wsn13") for name in sorted(NAMES13)]
+REPORTED += [(n, "wsn12") for n in sorted(NAMES13) if "Messages" not in n and "PullPoint" not in n]
 
 
 def details(fault: SoapFault, soap: str) -> list[etree._Element]:
@@ -53,19 +53,19 @@ def details(fault: SoapFault, soap: str) -> list[etree._Element]:
 
 
 @pytest.mark.parametrize("soap", SOAPS)
-@pytest.mark.parametrize(("name", "spec"), TOLD)
+@pytest.mark.parametrize(("name", "spec"), REPORTED)
 def test_every_fault_is_valid_and_has_a_timestamp(name: str, spec: str, soap: str) -> None:
     error = BadSubscription("it is <wrong>", remedy="Mend it.")
 
     fault = Faults(spec, NOW_NS).fault(name, "why", facts=FACTS.get(name, b""), error=error)
 
     validator(spec)(write_envelope(soap, body=write_fault(fault, soap)))
-    told, *beside = details(fault, soap)
+    reported, *beside = details(fault, soap)
     base = BASE_FAULTS13 if spec == "wsn13" else BASE_FAULTS12
-    assert told.findtext(f"{{{base}}}Timestamp") == "2026-09-21T14:13:20.000Z"
-    assert told.findtext(f"{{{base}}}Description") == "why"
+    assert reported.findtext(f"{{{base}}}Timestamp") == "2026-09-21T14:13:20.000Z"
+    assert reported.findtext(f"{{{base}}}Description") == "why"
     ours = f"{{{TOCSIN}}}Error"
-    holder = told.find(ours) if spec == "wsn13" else beside[0]
+    holder = reported.find(ours) if spec == "wsn13" else beside[0]
     assert holder is not None
     assert holder.get("code") == error.code
 
@@ -134,8 +134,8 @@ def test_faults_name_what_they_do_not_know(soap: str) -> None:
         (faults.unknown_policies(names), "UnrecognizedPolicy"),
     ):
         validator("wsn13")(write_envelope(soap, body=write_fault(fault, soap)))
-        [told] = details(fault, soap)
-        odd, bare = told.findall(f"{{{WSN13}}}{tag}")
+        [reported] = details(fault, soap)
+        odd, bare = reported.findall(f"{{{WSN13}}}{tag}")
         prefix, _, local = (odd.text or "").partition(":")
         assert (odd.nsmap[prefix], local, bare.text) == ("urn:a", "Odd", "Bare")
 
@@ -143,10 +143,10 @@ def test_faults_name_what_they_do_not_know(soap: str) -> None:
 def test_an_unacceptable_end_says_which_ends_are() -> None:
     faults = Faults("wsn13", NOW_NS)
 
-    [told] = details(faults.unacceptable_time("no", Operation.SUBSCRIBE), "1.1")
+    [reported] = details(faults.unacceptable_time("no", Operation.SUBSCRIBE), "1.1")
 
-    assert told.tag == f"{{{WSN13}}}UnacceptableInitialTerminationTimeFault"
-    assert told.findtext(f"{{{WSN13}}}MinimumTime") == "2026-09-21T14:13:20.000Z"
-    assert (told.findtext(f"{{{WSN13}}}MaximumTime") or "").startswith("2262-")
+    assert reported.tag == f"{{{WSN13}}}UnacceptableInitialTerminationTimeFault"
+    assert reported.findtext(f"{{{WSN13}}}MinimumTime") == "2026-09-21T14:13:20.000Z"
+    assert (reported.findtext(f"{{{WSN13}}}MaximumTime") or "").startswith("2262-")
     [renewal] = details(faults.unacceptable_time("no", Operation.RENEW), "1.1")
     assert renewal.tag == f"{{{WSN13}}}UnacceptableTerminationTimeFault"

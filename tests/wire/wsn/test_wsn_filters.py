@@ -51,7 +51,7 @@ def wants(asked: Subscribe, event: Event, spec: str = "wsn13") -> bool:
     return matches(read_filters(filters), event)
 
 
-def told(asked: Subscribe, spec: str = "wsn13") -> str:
+def reported(asked: Subscribe, spec: str = "wsn13") -> str:
     """The name of the fault that a subscription gets."""
     with pytest.raises(SoapFault) as refused:
         filters_of(asked, Faults(spec, NOW_NS), lambda: PRODUCER)
@@ -174,8 +174,8 @@ def test_the_original_compares_names_and_knows_one_wildcard() -> None:
     ],
 )
 def test_an_expression_that_is_none_is_told_by_name(asked: Subscribe, now: str, older: str) -> None:
-    assert told(asked) == now
-    assert told(asked, "wsn12") == older
+    assert reported(asked) == now
+    assert reported(asked, "wsn12") == older
 
 
 def test_a_topic_expression_without_a_dialect_is_taken_for_what_it_looks_like() -> None:

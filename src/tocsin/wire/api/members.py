@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import msgspec
 
 from tocsin.errors import BadRequest, BadSubscription
+from tocsin.event.instant import NS_PER_S, iso_duration_ns
 from tocsin.event.json_reading import read_json
 from tocsin.wire import strict_json
 
@@ -38,7 +39,7 @@ def only_known(members: Iterable[str], known: tuple[str, ...], where: str = "") 
     for name in members:
         if name not in known:
             near = difflib.get_close_matches(name[:_SHOWN_MAX], known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(known)}."
+            hint = f"Did you mean {near[0]}?" if near else f"Known members: {', '.join(known)}."
             refuse(f"{where}{name[:_SHOWN_MAX]}", "is not known", hint)
 
 
@@ -46,6 +47,14 @@ def text(name: str, value: object, *, most: int = 2048) -> str:
     if not isinstance(value, str) or not value or len(value) > most:
         refuse(name, f"is {quoted(value)}", f"Give a text of 1 to {most} characters.")
     return value
+
+
+def printable(name: str, value: object, *, most: int) -> str:
+    """A text that can stand in one line."""
+    found = text(name, value, most=most)
+    if not found.isprintable() or not found.strip():
+        refuse(name, f"is {quoted(found)}", "Use visible characters.")
+    return found
 
 
 def whole(name: str, value: object, *, least: int, most: int) -> int:
@@ -58,6 +67,22 @@ def seconds(name: str, value: object, *, least: float, most: float) -> float:
     if type(value) not in (int, float) or not least <= value <= most:  # type: ignore[operator]
         refuse(name, f"is {quoted(value)}", f"Give seconds, from {least:g} to {most:g}.")
     return float(value)  # type: ignore[arg-type]
+
+
+def duration_ns(name: str, value: object, *, least_s: float, most_s: float) -> int:
+    """An ISO 8601 duration, or seconds."""
+    found: int | None = None
+    if isinstance(value, str):
+        found = iso_duration_ns(value)
+    elif type(value) in (int, float):
+        found = int(min(max(cast(float, value), -1), most_s + 1) * NS_PER_S)
+    if found is None or not least_s * NS_PER_S <= found <= most_s * NS_PER_S:
+        refuse(
+            name,
+            f"is {quoted(value)}",
+            f"Give a duration such as PT10M, or seconds, from {least_s:.10g} to {most_s:.10g}.",
+        )
+    return found
 
 
 def choice(name: str, value: object, choices: tuple[str, ...]) -> str:

@@ -1,70 +1,97 @@
-"""What the API answers about workflow runs, as types."""
+"""What is known of workflow runs, as the API answers it: what the monitor makes of events, and what
+provenance and the pages for people are made from.
+
+Times are RFC 3339 texts in UTC, to the millisecond, by the clock of whoever sent them. What nobody
+reported is null, or empty.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 import msgspec
+from msgspec import field
+
+RunState = Literal[
+    "created", "running", "idle", "suspended", "completed", "failed", "aborted", "lost"
+]
+ActivityState = Literal[
+    "planned",
+    "queued",
+    "held",
+    "running",
+    "retrying",
+    "succeeded",
+    "failed",
+    "cancelled",
+    "skipped",
+    "cached",
+    "lost",
+]
+
+RUN_STATES: Final[tuple[RunState, ...]] = get_args(RunState)
+ACTIVITY_STATES: Final[tuple[ActivityState, ...]] = get_args(ActivityState)
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """Every member is always there; what no message has is null."""
+    """Every member is always there; what no message has is null, or empty."""
 
 
-class AnomalyInfo(View, frozen=True, kw_only=True):
-    """Something that cannot be as the messages say."""
+class AnomalyInfo(View, frozen=True):
+    """Something that cannot be as the messages say. The state is shown all the same."""
 
     kind: str
     detail: str
-    activity: str | None
-    seq: int | None
+    activity: str | None = None
+    seq: int | None = None
 
 
 class CountsInfo(View, frozen=True, kw_only=True):
-    """Activities by state. `total` is what was announced, `known` what messages named."""
+    """Activities by state, each counted once, by its latest attempt. `total` is what was announced,
+    `known` what messages named."""
 
-    total: int | None
-    known: int
-    planned: int
-    queued: int
-    running: int
-    held: int
-    retrying: int
-    succeeded: int
-    failed: int
-    cancelled: int
-    skipped: int
-    cached: int
-    lost: int
+    total: int | None = None
+    known: int = 0
+    planned: int = 0
+    queued: int = 0
+    running: int = 0
+    held: int = 0
+    retrying: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    skipped: int = 0
+    cached: int = 0
+    lost: int = 0
 
 
-class FileInfo(View, frozen=True, kw_only=True):
+class FileInfo(View, frozen=True):
     """A file of the workflow; `text` is null if it was too long."""
 
     path: str
     sha256: str
-    text: str | None
+    text: str | None = None
 
 
 class RunInfo(View, frozen=True, kw_only=True):
     """A run. `duration_s` of a run under way is how long so far."""
 
     id: str
-    workflow: str
-    version: str
-    engine: str
-    engine_version: str
-    user: str
-    host: str
-    state: str
-    started: str | None
-    ended: str | None
-    duration_s: float | None
-    last_event: str | None
-    parent: str | None
-    activities: CountsInfo
-    progress: float | None
-    anomalies: int
+    workflow: str = ""
+    version: str = ""
+    engine: str = ""
+    engine_version: str = ""
+    user: str = ""
+    host: str = ""
+    state: RunState = "created"
+    started: str | None = None
+    ended: str | None = None
+    duration_s: float | None = None
+    last_event: str | None = None
+    parent: str | None = None
+    activities: CountsInfo = CountsInfo()
+    progress: float | None = None
+    anomalies: int = 0
 
 
 class ReusedInfo(View, frozen=True, kw_only=True):
@@ -78,27 +105,28 @@ class ReusedInfo(View, frozen=True, kw_only=True):
 
 
 class RunDetails(RunInfo, frozen=True, kw_only=True):
-    """A run with all that is known of it. `types` counts activities by type and state.
+    """A run with all that is known of it. `plan` counts announced activities by type, `types`
+    all activities by type and state, of the first types if there are very many.
 
     `retried` is how many activities were tried again after a failure; `reused` is null unless its
     id was used for other runs too.
     """
 
-    error: str | None
-    trace: str | None
-    working_directory: str | None
-    command: str | None
-    log: str | None
-    exit_code: int | None
-    resources: dict[str, float]
-    anomaly_list: list[AnomalyInfo]
-    alerts: list[dict[str, Any]]
-    parameters: dict[str, Any]
-    files: list[FileInfo]
-    plan: dict[str, int]
-    types: dict[str, dict[str, int]]
-    retried: int
-    reused: ReusedInfo | None
+    error: str | None = None
+    trace: str | None = None
+    working_directory: str | None = None
+    command: str | None = None
+    log: str | None = None
+    exit_code: int | None = None
+    resources: dict[str, float] = field(default_factory=dict)
+    anomaly_list: tuple[AnomalyInfo, ...] = ()
+    alerts: tuple[dict[str, Any], ...] = ()
+    parameters: dict[str, Any] = field(default_factory=dict)
+    files: tuple[FileInfo, ...] = ()
+    plan: dict[str, int] = field(default_factory=dict)
+    types: dict[str, dict[str, int]] = field(default_factory=dict)
+    retried: int = 0
+    reused: ReusedInfo | None = None
 
 
 class RunsPage(View, frozen=True, kw_only=True):
@@ -109,36 +137,40 @@ class RunsPage(View, frozen=True, kw_only=True):
 
 
 class ActivityInfo(View, frozen=True, kw_only=True):
-    """An activity as its latest attempt left it; `tries` are those before."""
+    """An activity as its latest attempt left it; `tries` are those before.
+
+    `duration_s` is null if the end is before the start. `log` is the end of what is in `log_file`,
+    and `job` what the engine or the batch system calls it.
+    """
 
     id: str
-    run: str
-    type: str
-    version: str
-    attempt: int
-    attempts: int
-    state: str
-    queued: str | None
-    started: str | None
-    ended: str | None
-    duration_s: float | None
-    host: str | None
-    exit_code: int | None
-    error: str | None
-    trace: str | None
-    log: str | None
-    log_file: str | None
-    command: str | None
-    job: str | None
-    container: str | None
-    inputs: list[str]
-    outputs: list[str]
-    input_bytes: int | None
-    output_bytes: int | None
-    external_bytes: int | None
-    resources: dict[str, float]
-    parents: list[str]
-    tries: list[ActivityInfo]
+    run: str = ""
+    type: str = ""
+    version: str = ""
+    attempt: int = 1
+    attempts: int = 1
+    state: ActivityState = "planned"
+    queued: str | None = None
+    started: str | None = None
+    ended: str | None = None
+    duration_s: float | None = None
+    host: str | None = None
+    exit_code: int | None = None
+    error: str | None = None
+    trace: str | None = None
+    log: str | None = None
+    log_file: str | None = None
+    command: str | None = None
+    job: str | None = None
+    container: str | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    input_bytes: int | None = None
+    output_bytes: int | None = None
+    external_bytes: int | None = None
+    resources: dict[str, float] = field(default_factory=dict)
+    parents: tuple[str, ...] = ()
+    tries: tuple[ActivityInfo, ...] = ()
 
 
 class ActivitiesPage(View, frozen=True, kw_only=True):

@@ -47,6 +47,16 @@ class ArchiveInfo(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
+class OverlayInfo(msgspec.Struct, frozen=True):
+    """Links to other brokers: neighbours, `up` those that are linked now; other brokers that are
+    `reached`; the settings --peer that are not linked."""
+
+    neighbours: int
+    up: int
+    reached: int
+    peers_not_linked: int
+
+
 class StatusInfo(msgspec.Struct, frozen=True):
     """What an operator asks first."""
 
@@ -66,6 +76,7 @@ class StatusInfo(msgspec.Struct, frozen=True):
     topics: int
     monitor: MonitorInfo
     archive: ArchiveInfo
+    overlay: OverlayInfo | None
     disk: DiskInfo | None
 
 

@@ -19,7 +19,7 @@ class StreamRequest:
     filter: Filter
     after: int | None
 
-    def place(self, head: int) -> int:
+    def position(self, head: int) -> int:
         """Where to go on if the connection breaks before the first event."""
         return head if self.after is None else min(self.after, head)
 

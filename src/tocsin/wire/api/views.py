@@ -100,6 +100,7 @@ class SubscriptionInfo(msgspec.Struct, frozen=True, kw_only=True):
     last_delivered: str | None
     next_attempt: str | None
     sink_state: SinkState
+    reached: list[str] | msgspec.UnsetType = msgspec.UNSET  # brokers whose events it gets, too
 
 
 class BoxInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +118,7 @@ class BoxInfo(msgspec.Struct, frozen=True, kw_only=True):
     behind: int
     lagging: bool
     dropped: int
+    reached: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class SubscriptionsPage(msgspec.Struct, frozen=True):

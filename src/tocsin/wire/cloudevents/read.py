@@ -6,26 +6,30 @@ import binascii
 from collections.abc import Mapping
 from enum import Enum, auto
 from functools import lru_cache
-from typing import Annotated, Literal
 
 import msgspec
 
 from tocsin.errors import BadEvent, BadMediaType, TocsinError, TooLarge
 from tocsin.event.event import Event, is_json
-from tocsin.event.topic import valid_topic
 from tocsin.event.value import Scalar
 from tocsin.wire.cloudevents import percent, typed
 from tocsin.wire.cloudevents.attributes import (
-    check_media_type,
     check_name,
     check_value,
     event_of,
-    is_time,
     refused,
     too_long,
 )
 from tocsin.wire.cloudevents.json_checks import check_batch, check_json, is_too_deep
 from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
+from tocsin.wire.cloudevents.usual import (
+    Known,
+    read_batch,
+    read_one,
+    read_usual,
+    usual_event,
+    usual_events,
+)
 
 _CACHED_TYPES_MAX = 256
 _HEADER_PREFIX = "ce-"
@@ -48,34 +52,10 @@ _MODES = {
     "application/cloudevents-batch+json": Mode.BATCH,
 }
 
-_Filled = Annotated[str, msgspec.Meta(min_length=1)]
-
-
-class _Known(msgspec.Struct, gc=False):
-    """The members that CloudEvents names, and `topic`. Base64 takes the longer way."""
-
-    specversion: Literal["1.0"]
-    id: _Filled
-    source: _Filled
-    type: _Filled
-    topic: str | None = None
-    time: str | None = None
-    subject: str | None = None
-    datacontenttype: str | None = None
-    dataschema: str | None = None
-    data: msgspec.Raw = msgspec.Raw()
-
-
-class _Usual(_Known, forbid_unknown_fields=True, gc=False):
-    """An event without an extension but `topic`."""
-
-
-_KNOWN_NAMES = frozenset(_Known.__struct_fields__)
+_KNOWN_NAMES = frozenset(Known.__struct_fields__)
 _LONG_WAY_NAMES = frozenset({"data_base64", typed.MEMBER})
 
-_read_usual = msgspec.json.Decoder(_Usual).decode
-_read_usual_batch = msgspec.json.Decoder(list[_Usual]).decode
-_read_known = msgspec.json.Decoder(_Known).decode
+_read_known = msgspec.json.Decoder(Known).decode
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _SCALARS: msgspec.json.Decoder[Scalar | None] = msgspec.json.Decoder(
@@ -98,6 +78,9 @@ def read_events(
     if len(body) > limits.event_bytes_max:
         raise too_long(len(body), limits)
     if mode is Mode.STRUCTURED:
+        events = usual_events(read_one, body, limits)
+        if events is not None:
+            return events
         check_json(body)
         return [_structured(body, limits)]
     return [_binary(content_type, headers, body, limits)]
@@ -126,54 +109,12 @@ def _mode_of(content_type: str) -> Mode:
 def _structured(body: bytes | msgspec.Raw, limits: Limits) -> Event:
     """One JSON object."""
     try:
-        event = _usual(_read_usual(body), limits)
+        event = usual_event(read_usual(body), limits)
         return _unusual(body, limits) if event is None else event
     except msgspec.ValidationError:
         return _with_extensions(body, limits)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
-
-
-def _usual(known: _Known, limits: Limits) -> Event | None:
-    """The event, if there is nothing unusual about it. This is the broker's hottest path: what is
-    fine is found to be fine by a few cheap looks; what is not is None, and goes to `_unusual`,
-    which looks at everything and says what is wrong.
-    """
-    event_id, source, kind, topic = known.id, known.source, known.type, known.topic
-    subject, media_type, time = known.subject, known.datacontenttype, known.time
-    data = bytes(known.data)
-    if (
-        not (event_id.isprintable() and source.isprintable() and kind.isprintable())
-        or len(event_id) + len(source) + len(kind) > limits.attribute_text_max
-        or " " in source
-        or known.dataschema is not None
-        or (topic is not None and not topic.isprintable())
-        or (time is not None and not is_time(time))
-        or not data.isascii()
-        or data.count(b"{") + data.count(b"[") > JSON_DEPTH_MAX
-    ):
-        return None
-    if subject is not None and not (
-        subject.isprintable() and len(subject) <= limits.attribute_text_max
-    ):
-        return None
-    if media_type is not None:
-        check_media_type(media_type)
-        if not is_json(media_type):
-            return None
-    return Event(
-        event_id,
-        source,
-        kind,
-        "" if topic is None else valid_topic(topic),
-        time,
-        subject,
-        media_type,
-        None,
-        {},
-        {},
-        data or None,
-    )
 
 
 def _with_extensions(body: bytes | msgspec.Raw, limits: Limits) -> Event:
@@ -185,7 +126,7 @@ def _with_extensions(body: bytes | msgspec.Raw, limits: Limits) -> Event:
         return _unusual(body, limits)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
-    event = None if _take_the_long_way(extensions, limits) else _usual(known, limits)
+    event = None if _take_the_long_way(extensions, limits) else usual_event(known, limits)
     if event is None:
         return _unusual(body, limits)
     return msgspec.structs.replace(event, extensions=extensions)
@@ -297,11 +238,11 @@ def _from_base64(raw: msgspec.Raw) -> bytes:
 
 
 def _batch(body: bytes, limits: Limits) -> list[Event]:
-    check_batch(body, limits)
     if len(body) <= limits.event_bytes_max:  # else one of them may be too long, and is looked for
-        events = _usual_batch(body, limits)
+        events = usual_events(read_batch, body, limits)
         if events is not None:
             return events
+    check_batch(body, limits)
     try:
         elements = _read_elements(body)
     except msgspec.ValidationError:
@@ -317,26 +258,6 @@ def _batch(body: bytes, limits: Limits) -> list[Event]:
             remedy=f"Send at most {limits.batch_events_max} in one request.",
         )
     return [_element(index, raw, limits) for index, raw in enumerate(elements)]
-
-
-def _usual_batch(body: bytes, limits: Limits) -> list[Event] | None:
-    """The events, if there is nothing unusual about any of them."""
-    try:
-        batch = _read_usual_batch(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if len(batch) > limits.batch_events_max:
-        return None
-    events: list[Event] = []
-    try:
-        for known in batch:
-            event = _usual(known, limits)
-            if event is None:
-                return None
-            events.append(event)
-    except TocsinError:
-        return None  # the caller finds out which of them it was
-    return events
 
 
 def _element(index: int, raw: msgspec.Raw, limits: Limits) -> Event:

@@ -18,6 +18,7 @@ from tocsin.event.stored import Stored
 from tocsin.event.value import Scalar
 from tocsin.wire.cloudevents import percent, typed
 from tocsin.wire.cloudevents.json_checks import is_sound_json
+from tocsin.wire.sse import sse_event
 from tocsin.wire.websocket import text_frame
 
 STRUCTURED_TYPE = "application/cloudevents+json"
@@ -153,18 +154,12 @@ def _content_type(event: Event) -> str | None:
     return declared if _FIT_FOR_HEADER.fullmatch(declared) else "application/octet-stream"
 
 
-# JSON has line breaks between its tokens only, where a space means the same.
-_LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
-
 SEQUENCE_ATTRIBUTE: Final = b"tocsinsequence"
 
 
 def server_sent_event(stored: Stored) -> bytes:
-    """`id:` and `data:`, the data in one line."""
-    data = structured_of(stored)
-    if b"\n" in data or b"\r" in data:
-        data = data.translate(_LINE_BREAKS)
-    return b"id: %d\ndata: %b\n\n" % (stored.seq, data)
+    """With the sequence number as its id, from which a reader can resume."""
+    return sse_event(structured_of(stored), id=stored.seq)
 
 
 def socket_message(stored: Stored) -> bytes:

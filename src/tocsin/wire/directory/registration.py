@@ -8,10 +8,10 @@ from typing import Final, cast
 
 from tocsin.errors import BadRegistration, BadSubscription
 from tocsin.event.event import Value
-from tocsin.event.instant import NS_PER_S, iso_duration_ns
-from tocsin.event.value import Quantity
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.xml_name import is_xml_name
 from tocsin.wire.api import members
+from tocsin.wire.api.attributes import read_attributes
 from tocsin.wire.directory.entry import KINDS, Kind, Offered, Registration
 from tocsin.wire.gma.names import EventName, event_name, read_name
 
@@ -22,8 +22,6 @@ EVENTS_MAX: Final = 1_000
 EVENT_NAME_CHARS_MAX: Final = 1_024  # with its namespace
 PARAMETERS_MAX: Final = 64
 ATTRIBUTES_MAX: Final = 100
-TEXT_CHARS_MAX: Final = 1_024
-WHOLE_MAX: Final = 2**63 - 1
 LEASE_S_MIN: Final = 10
 LEASE_S_MAX: Final = 7 * 86_400
 LEASE_S_DEFAULT: Final = 600
@@ -42,7 +40,6 @@ _HOST = re.compile(r"[A-Za-z0-9._:%-]+")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[!-~]+")
 _HOST_PORT = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.%]+\]):[0-9]{1,5}")
 _AUTHORITY = re.compile(r"[^:]+://(?:[^@/?#]*@)?(\[[^\]]+\]|[^:/?#]+)")
-_ATTRIBUTE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 
 
 def read_registration(asked: Mapping[str, object]) -> Registration:
@@ -76,7 +73,7 @@ def _read(asked: Mapping[str, object]) -> Registration:
     address = _address(asked.get("address"))
     return Registration(
         kind=cast(Kind, members.choice("kind", asked["kind"], KINDS)),
-        name=_printable("name", asked["name"], most=NAME_CHARS_MAX),
+        name=members.printable("name", asked["name"], most=NAME_CHARS_MAX),
         host=_host(asked.get("host"), address),
         address=address,
         events=_events(asked.get("events")),
@@ -89,26 +86,7 @@ def lease_ns(value: object) -> int:
     """How long a registration holds: an ISO 8601 duration, or seconds."""
     if value is None:
         return LEASE_S_DEFAULT * NS_PER_S
-    found: int | None = None
-    if isinstance(value, str):
-        found = iso_duration_ns(value)
-    elif type(value) in (int, float):
-        bounded = min(max(cast(float, value), -1), LEASE_S_MAX + 1)
-        found = int(bounded * NS_PER_S)
-    if found is None or not LEASE_S_MIN * NS_PER_S <= found <= LEASE_S_MAX * NS_PER_S:
-        raise BadRegistration(
-            f"lease is {members.quoted(value)}",
-            remedy=f"Give a duration such as PT10M, or seconds, from {LEASE_S_MIN} s to 7 days.",
-        )
-    return found
-
-
-def _printable(name: str, value: object, *, most: int) -> str:
-    """A text that can stand in one line."""
-    text = members.text(name, value, most=most)
-    if not text.isprintable() or not text.strip():
-        members.refuse(name, f"is {members.quoted(text)}", "Use visible characters.")
-    return text
+    return members.duration_ns("lease", value, least_s=LEASE_S_MIN, most_s=LEASE_S_MAX)
 
 
 def _address(value: object) -> str | None:
@@ -186,49 +164,23 @@ def _parameters(where: str, value: object) -> tuple[str, ...]:
         members.refuse(
             where, f"is {members.quoted(value)}", f"Give a list of up to {PARAMETERS_MAX} names."
         )
-    names = [_printable(f"{where}[{n}]", each, most=NAME_CHARS_MAX) for n, each in enumerate(value)]
+    names = [
+        members.printable(f"{where}[{n}]", each, most=NAME_CHARS_MAX)
+        for n, each in enumerate(value)
+    ]
     return tuple(dict.fromkeys(names))
 
 
 def _attributes(value: object) -> dict[str, Value]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        members.refuse(
-            "attributes", f"is {members.quoted(value)}", 'Give an object: {"site": "ohio"}.'
-        )
-    if len(value) > ATTRIBUTES_MAX:
-        members.refuse("attributes", f"has {len(value)} members", f"Give up to {ATTRIBUTES_MAX}.")
-    return {_attribute_name(name): _attribute(name, each) for name, each in value.items()}
-
-
-def _attribute_name(name: str) -> str:
-    if len(name) > NAME_CHARS_MAX or not _ATTRIBUTE.fullmatch(name):
-        members.refuse(
-            f"attributes.{name[:60]}",
-            "is not a valid attribute name",
-            "Begin with a letter; go on with letters, digits, underscores, dots and dashes.",
-        )
-    if name in RESERVED:
-        members.refuse(f"attributes.{name}", "is a member of every entry", "Choose another name.")
-    return name
-
-
-def _attribute(name: str, value: object) -> Value:
-    where = f"attributes.{name}"
-    found = Quantity.from_mapping(value) if isinstance(value, dict) else value
-    inside = found.value if isinstance(found, Quantity) else found
-    if not isinstance(inside, bool | int | float | str):
-        members.refuse(
-            where,
-            f"is {members.quoted(value)}",
-            'Give a text, a number, true or false, or {"value": 2, "unit": "GB"}.',
-        )
-    texts = [inside] if isinstance(inside, str) else []
-    if isinstance(found, Quantity):
-        texts += [each for each in (found.unit, found.accuracy) if each is not None]
-    if any(len(text) > TEXT_CHARS_MAX for text in texts):
-        members.refuse(where, "is too long", f"Give up to {TEXT_CHARS_MAX} characters.")
-    if isinstance(inside, int) and abs(inside) > WHOLE_MAX:
-        members.refuse(where, "is too large a number", f"Stay within +/-{WHOLE_MAX}.")
-    return cast(Value, found)
+    found = read_attributes(
+        value,
+        count_max=ATTRIBUTES_MAX,
+        name_chars_max=NAME_CHARS_MAX,
+        example='{"site": "ohio"}',
+    )
+    for name in RESERVED:
+        if name in found:
+            members.refuse(
+                f"attributes.{name}", "is a member of every entry", "Choose another name."
+            )
+    return found

@@ -11,7 +11,7 @@ consumer or both, either may subscribe and unsubscribe, and each knows a subscri
     either  UnsubscribeRequest    gone             the other: UnsubscribeReply
 
 A request of a consumer and one of a producer are the same message (section 4.3). Who only consumes
-takes each for an offer, who only produces for a wish. Who does both looks at the role that our
+takes each for an offer, who only produces for a request. Who does both looks at the role that our
 `Options` may say, and without it goes by what happens: whoever sends an event is the producer.
 
 Messages pass each other on their way, so what is about something that ended a moment ago is no

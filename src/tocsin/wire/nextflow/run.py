@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.wire.engines.foreign import (
+from tocsin.wire.engines.checked_values import (
     filled,
     member,
     moment,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tocsin.wire.engines.foreign import (
+from tocsin.wire.engines.checked_values import (
     amount,
     decimal,
     filled,

@@ -11,7 +11,7 @@ from typing import Any
 
 from tocsin.errors import BadRequest
 from tocsin.wire.blackboard.messages import Message
-from tocsin.wire.engines.foreign import filled, member, moment, name, read_json, text
+from tocsin.wire.engines.checked_values import filled, member, moment, name, read_json, text
 from tocsin.wire.nextflow.names import Names
 from tocsin.wire.nextflow.run import ended_pairs, started_pairs, workflow_name
 from tocsin.wire.nextflow.task import Task, read_task, task_pairs

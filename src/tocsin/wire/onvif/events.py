@@ -8,7 +8,7 @@ from typing import Final
 
 from lxml import etree
 
-from tocsin.event.instant import rfc3339, xs_duration, xs_duration_ns
+from tocsin.event.instant import rfc3339, xs_duration_ns
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault, escaped
@@ -130,32 +130,6 @@ def read_pull(envelope: Envelope) -> PullMessages:
 
 def _invalid(reason: str) -> SoapFault:
     return SoapFault("Sender", reason, subcode=(ERRORS, "InvalidArgVal"))
-
-
-def create_request(
-    *, topic: str = "", dialect: str = TOPIC_DIALECTS[0], termination: str = ""
-) -> bytes:
-    """A client's request; `topic` uses no prefixes."""
-    content = b""
-    if topic:
-        expression = (
-            b'<wsnt:TopicExpression xmlns:wsnt="%b" Dialect="%b">%b</wsnt:TopicExpression>'
-            % (WSN13.encode(), dialect.encode(), escaped(topic))
-        )
-        content += b"<tev:Filter>%b</tev:Filter>" % expression
-    if termination:
-        content += b"<tev:InitialTerminationTime>%b</tev:InitialTerminationTime>" % escaped(
-            termination
-        )
-    return _element(CREATE, content)
-
-
-def pull_request(asked: PullMessages) -> bytes:
-    return _element(
-        PULL,
-        b"<tev:Timeout>%b</tev:Timeout><tev:MessageLimit>%d</tev:MessageLimit>"
-        % (xs_duration(asked.timeout_ns).encode(), asked.limit),
-    )
 
 
 # What the service answers

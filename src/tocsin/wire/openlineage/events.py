@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tocsin.errors import BadRequest, TooLarge
 from tocsin.wire.blackboard.messages import Message
-from tocsin.wire.engines.foreign import filled, member, moment, name, object_json, read_json
+from tocsin.wire.engines.checked_values import filled, member, moment, name, object_json, read_json
 from tocsin.wire.openlineage.facets import (
     airflow_try,
     command_pairs,
@@ -19,7 +19,7 @@ from tocsin.wire.openlineage.facets import (
     upstream,
     version_of,
 )
-from tocsin.wire.openlineage.place import Place, place_of
+from tocsin.wire.openlineage.run_tree import RunTreeNode, node_of
 
 BATCH_MAX: Final = 10_000
 SOURCE: Final = "/openlineage"
@@ -71,19 +71,19 @@ def messages_of(event: Mapping[str, Any], received: str) -> list[Message]:
     """The messages of one event."""
     kind = event.get("eventType")
     kind = kind.upper() if isinstance(kind, str) else "OTHER"
-    place = place_of(event)
-    if place is None or not (kind in RUN_CONCEPTS or kind in SAYS_MORE):
+    node = node_of(event)
+    if node is None or not (kind in RUN_CONCEPTS or kind in SAYS_MORE):
         return []
     time = moment(event.get("eventTime")) or received
     messages: list[Message] = []
-    if place.is_run:
-        messages += _of_run(event, kind, place, time)
-    if place.activity is not None:
-        messages += _of_activity(event, kind, place, place.activity, time)
+    if node.is_run:
+        messages += _of_run(event, kind, node, time)
+    if node.activity is not None:
+        messages += _of_activity(event, kind, node, node.activity, time)
     return messages
 
 
-def _of_run(event: Mapping[str, Any], kind: str, place: Place, time: str) -> list[Message]:
+def _of_run(event: Mapping[str, Any], kind: str, node: RunTreeNode, time: str) -> list[Message]:
     facets, job_facets = member(event, "run", "facets"), member(event, "job", "facets")
     dag_run = member(facets, "airflowDagRun", "dagRun")
     began = member(dag_run, "start_date")
@@ -91,9 +91,9 @@ def _of_run(event: Mapping[str, Any], kind: str, place: Place, time: str) -> lis
     pairs = filled(
         {
             **({} if concept is None else {concept: time}),
-            "RunId": place.run,
-            "WorkflowName": place.workflow,
-            "ParentRun": place.parent_run,
+            "RunId": node.run,
+            "WorkflowName": node.workflow,
+            "ParentRun": node.parent_run,
             "WorkflowVersion": version_of(job_facets),
             **engine_pairs(event),
             "UserName": name(member(dag_run, "triggering_user_name")),
@@ -104,23 +104,23 @@ def _of_run(event: Mapping[str, Any], kind: str, place: Place, time: str) -> lis
             **error_pairs(facets),
         }
     )
-    if place.activity is None:
+    if node.activity is None:
         pairs |= filled({**dataset_pairs(event), **command_pairs(facets, job_facets)})
-    messages = [_message(f"{place.run}/run/{_what(kind, concept, time)}", pairs, time)]
+    messages = [_message(f"{node.run}/run/{_what(kind, concept, time)}", pairs, time)]
     for task, skipped in left_out(facets):
         about = {
             skipped: time,
-            "RunId": place.run,
-            "WorkflowName": place.workflow,
+            "RunId": node.run,
+            "WorkflowName": node.workflow,
             "ActivityId": task,
             "ActivityType": task,
         }
-        messages.append(_message(f"{place.run}/{task}/1/{skipped}", filled(about), time))
+        messages.append(_message(f"{node.run}/{task}/1/{skipped}", filled(about), time))
     return messages
 
 
 def _of_activity(
-    event: Mapping[str, Any], kind: str, place: Place, activity: str, time: str
+    event: Mapping[str, Any], kind: str, node: RunTreeNode, activity: str, time: str
 ) -> list[Message]:
     facets, job_facets = member(event, "run", "facets"), member(event, "job", "facets")
     concept = ACTIVITY_CONCEPTS.get(kind)
@@ -130,12 +130,12 @@ def _of_activity(
     pairs = filled(
         {
             **({} if concept is None else {concept: time}),
-            "RunId": place.run,
-            "WorkflowName": place.workflow,
+            "RunId": node.run,
+            "WorkflowName": node.workflow,
             "ActivityId": activity,
-            "ActivityType": place.type,
+            "ActivityType": node.type,
             "Attempt": None if attempt is None else str(attempt),
-            "ParentRun": place.parent_run,
+            "ParentRun": node.parent_run,
             "ActivityVersion": version_of(job_facets),
             **engine_pairs(event),
             "EngineJobId": name(member(event, "run", "runId")),
@@ -145,7 +145,7 @@ def _of_activity(
             **error_pairs(facets),
         }
     )
-    what = f"{place.run}/{activity}/{attempt or 1}/{_what(kind, concept, time)}"
+    what = f"{node.run}/{activity}/{attempt or 1}/{_what(kind, concept, time)}"
     return [_message(what, pairs, time)]
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from tocsin.wire.engines.foreign import (
+from tocsin.wire.engines.checked_values import (
     LIST_MAX,
     TEXT_BYTES_MAX,
     member,
@@ -140,7 +140,7 @@ def _names(datasets: list[Any]) -> Iterator[str]:
 
 
 def _bytes(datasets: list[Any], *paths: tuple[str, ...]) -> str | None:
-    """The sum over those that say, each by the first place that does; None if none says."""
+    """The sum over those that say, each by the first node that does; None if none says."""
     sizes: list[float] = []
     for each in datasets:
         given = [size for path in paths if (size := number(member(each, *path))) is not None]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tocsin.errors import BadMessage, BadRequest, TooLarge
-from tocsin.wire.engines.foreign import read_json
+from tocsin.wire.engines.checked_values import read_json
 
 RECORD_BYTES_MAX: Final = 1 << 20  # monitord cuts what jobs printed at 64 KiB
 FIELDS_MAX: Final = 200
@@ -24,7 +24,7 @@ _BLANKS: Final = b" \t\r\n"
 _LEADING_BLANKS: Final = re.compile(rb"[ \t\r\n]+")
 
 
-class Cutter:
+class RecordSplitter:
     """Cuts a stream into records. Every byte is looked at once, however the network cut it."""
 
     def __init__(self, record_bytes_max: int = RECORD_BYTES_MAX) -> None:

@@ -102,7 +102,7 @@ class Run:
     """Of the tasks, until the plan is published."""
     edges: int = 0
     """How many parents its jobs have, until the plan is published."""
-    is_plan_told: bool = False
+    is_plan_published: bool = False
     """Once is enough: sent again it would have the same ids, and cost as much as it is long."""
 
 
@@ -154,10 +154,10 @@ class Runs:
             run.edges += 1
             self._plan += 1
 
-    def plan_told(self, run: Run) -> None:
+    def plan_published(self, run: Run) -> None:
         """What only the plan was remembered for can go."""
         self._plan -= len(run.transformations) + run.edges
-        run.is_plan_told = True
+        run.is_plan_published = True
         run.edges = 0
         run.transformations.clear()
         for job in run.jobs.values():

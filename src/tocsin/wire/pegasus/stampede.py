@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tocsin.errors import BadMessage
 from tocsin.wire.blackboard.messages import Message
-from tocsin.wire.engines.foreign import filled, moment, name, object_json, text, whole
+from tocsin.wire.engines.checked_values import filled, moment, name, object_json, text, whole
 from tocsin.wire.pegasus.framing import read_record
 from tocsin.wire.pegasus.jobs import TASKS_PER_JOB_MAX, Run, Runs
 from tocsin.wire.pegasus.plan import plan_messages
@@ -45,7 +45,7 @@ class Stampede:
             "xwf.start": self._started,
             "xwf.end": self._ended,
             "xwf.map.subwf_job": self._inner,
-            "static.end": self._plan_told,
+            "static.end": self._plan_complete,
             "task.info": self._task,
             "job.info": self._job,
             "job.edge": self._edge,
@@ -183,16 +183,16 @@ class Stampede:
             self._runs.edge(run, parent, child)
         return []
 
-    def _plan_told(self, run: Run, fields: Fields, time: str) -> list[Message]:
+    def _plan_complete(self, run: Run, fields: Fields, time: str) -> list[Message]:
         self._about(run, fields)
         # The times of the plan's own events are of no use: monitord counts them from elsewhere.
         planned = run.planned or moment(fields.get("wf_ts")) or time
         messages = [
             self._message(run, what, pairs, planned)
-            for what, pairs in (() if run.is_plan_told else plan_messages(run, planned))
+            for what, pairs in (() if run.is_plan_published else plan_messages(run, planned))
         ]
         if run.jobs:
-            self._runs.plan_told(run)
+            self._runs.plan_published(run)
         return messages
 
     def _user_event(self, run: Run, fields: Fields, time: str) -> list[Message]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from tocsin.wire.blackboard.messages import Message
-from tocsin.wire.engines.foreign import (
+from tocsin.wire.engines.checked_values import (
     amount,
     decimal,
     filled,

@@ -59,7 +59,7 @@ def fault_of(error: TocsinError) -> SoapFault:
 
 
 def detail_of(error: TocsinError) -> bytes:
-    """Our own account of an error, for the detail of any fault."""
+    """Our own code and words for an error, for the detail of any fault."""
     return b'<t:Error xmlns:t="%b" code="%b">%b%b</t:Error>' % (
         TOCSIN.encode(),
         error.code.encode(),

@@ -1,7 +1,7 @@
 """The faults of WS-ReliableMessaging, in both versions and for both versions of SOAP.
 
 SOAP 1.2 names the condition in a subcode. SOAP 1.1 has no room for one: a header block,
-SequenceFault, tells it beside a general fault; but a refused CreateSequence, which has no sequence
+SequenceFault, names it beside a general fault; but a refused CreateSequence, which has no sequence
 yet, puts its own code where the general one stands.
 """
 

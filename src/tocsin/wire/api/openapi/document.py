@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import msgspec
 
@@ -21,6 +22,7 @@ from tocsin.wire.api.openapi.operation import (
     whole,
 )
 from tocsin.wire.api.openapi.requests import FILTERS, REQUESTS
+from tocsin.wire.api.openapi.resource_operations import RESOURCE_OPERATIONS, RESOURCE_REQUESTS
 from tocsin.wire.api.openapi.run_operations import RUN_OPERATIONS
 from tocsin.wire.api.problem import MEDIA_TYPE, Problem
 from tocsin.wire.api.views import CloudEvent
@@ -42,7 +44,7 @@ _ARROW_HEADERS = {
 
 def description() -> Json:
     """The document at /openapi.json."""
-    operations = (*BROKER_OPERATIONS, *RUN_OPERATIONS)
+    operations = (*BROKER_OPERATIONS, *RESOURCE_OPERATIONS, *RUN_OPERATIONS)
     paths: Json = {}
     for each in operations:
         paths.setdefault(each.path, {})[each.method] = _described(each)
@@ -112,6 +114,13 @@ _PROBLEM: Json = {
 }
 
 
+# These have defaults for who makes one in Python; as answers they have every member.
+_NEVER_LEFT_OUT: Final = (
+    *("AnomalyInfo", "CountsInfo", "FileInfo", "RunInfo", "RunDetails", "ActivityInfo"),
+    "FailureInfo",
+)
+
+
 def _schemas(operations: tuple[Operation, ...]) -> Json:
     answered = [answer for each in operations for answer in each.answers.values()]
     types = {answer for answer in answered if isinstance(answer, type)}
@@ -125,4 +134,8 @@ def _schemas(operations: tuple[Operation, ...]) -> Json:
     for name in ("SubscriptionInfo", "BoxInfo"):
         schemas[name]["properties"]["filters"] = FILTERS
     schemas["CloudEvent"]["properties"]["data"] = {}
-    return {**schemas, **REQUESTS}
+    for name in _NEVER_LEFT_OUT:
+        schemas[name]["required"] = list(schemas[name]["properties"])
+        for member in schemas[name]["properties"].values():
+            member.pop("default", None)
+    return {**schemas, **REQUESTS, **RESOURCE_REQUESTS}

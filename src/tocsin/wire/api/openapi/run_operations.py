@@ -18,6 +18,8 @@ from tocsin.wire.api.openapi.operation import (
     whole,
 )
 from tocsin.wire.api.run_views import (
+    ACTIVITY_STATES,
+    RUN_STATES,
     ActivitiesPage,
     Comparison,
     FailureList,
@@ -31,14 +33,6 @@ from tocsin.wire.api.run_views import (
     WorkflowChanges,
 )
 
-_RUN_STATES = (
-    *("created", "running", "idle", "suspended"),
-    *("completed", "failed", "aborted", "lost"),
-)
-_ACTIVITY_STATES = (
-    *("planned", "queued", "held", "running", "retrying", "succeeded"),
-    *("failed", "cancelled", "skipped", "cached", "lost"),
-)
 _PROVENANCE = {
     "prov-json": JSON,
     "prov-n": "text/provenance-notation",
@@ -52,7 +46,7 @@ RUN_OPERATIONS: Final = (
         "GET /runs",
         "List runs",
         RunsPage,
-        query("state", "in which state", one_of(_RUN_STATES)),
+        query("state", "in which state", one_of(RUN_STATES)),
         query("workflow", "of which workflow"),
         query("engine", "run by which engine"),
         *PAGE,
@@ -62,7 +56,7 @@ RUN_OPERATIONS: Final = (
         "GET /runs/{id}/activities",
         "List the activities of a run",
         ActivitiesPage,
-        query("state", "in which state", one_of(_ACTIVITY_STATES)),
+        query("state", "in which state", one_of(ACTIVITY_STATES)),
         query("type", "of which type"),
         *PAGE,
     ),

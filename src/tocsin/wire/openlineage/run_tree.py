@@ -1,4 +1,4 @@
-"""Place: where in the tree of runs an OpenLineage event belongs.
+"""RunTreeNode: where in the tree of runs an OpenLineage event belongs.
 
 To OpenLineage all is a run of a job, and the parent facet says inside which other one. Here a run
 has activities. What integrations call a DAG, an application or a project is a run; what has a
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tocsin.wire.engines.foreign import member, name, whole
+from tocsin.wire.engines.checked_values import member, name, whole
 
 RUN_TYPES: Final = frozenset({"DAG", "APPLICATION"})
 # dbt calls its whole invocation JOB, and Spark's streams are no DAG either.
@@ -24,7 +24,7 @@ _RUN_CHARS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunTreeNode:
     """The run that an event is about, or of which its activity is one."""
 
     run: str
@@ -36,7 +36,7 @@ class Place:
     parent_run: str | None = None
 
 
-def place_of(event: Mapping[str, Any]) -> Place | None:
+def node_of(event: Mapping[str, Any]) -> RunTreeNode | None:
     """Where it belongs; None if it names no run, as events about datasets and jobs do not."""
     facets = member(event, "run", "facets")
     own = name(member(event, "run", "runId"))
@@ -52,7 +52,7 @@ def place_of(event: Mapping[str, Any]) -> Place | None:
     if above is None or _is_run(event):
         outer = root if root not in (None, own) else above
         lonely = above is None and not _is_run(event)
-        return Place(
+        return RunTreeNode(
             run=own,
             workflow=job,
             is_run=True,
@@ -62,7 +62,7 @@ def place_of(event: Mapping[str, Any]) -> Place | None:
         )
     workflow = name(member(parent, "job", "name")) or above
     short = job.removeprefix(f"{workflow}.")
-    return Place(
+    return RunTreeNode(
         run=above,
         workflow=workflow,
         is_run=False,

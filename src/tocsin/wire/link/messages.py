@@ -1,0 +1,224 @@
+"""The messages between two brokers of an overlay: a handshake, routing tables, and events.
+
+Each side begins with Hello, and answers the other's with Welcome or Refuse. Then each sends what it
+knows: all advertisements and Synced, and once it has those of the other side, all subscriptions
+that they let through and Synced. What the receiver still holds of an earlier connection and is not
+named before Synced, is gone. From then on only changes are sent.
+
+A subscription or an advertisement is named by the broker it was made at and an id of that broker. A
+filter is in the language of `event.filter_text`; the empty text is every event.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from tocsin.event.event import Event
+
+PROTOCOL_VERSION = 1
+DATA_FORMAT = 1  # of the events in messages
+
+BROKERS_MAX = 10_000  # in one message; also the most that one overlay can have
+FILTER_CHARS_MAX = 64 << 10  # as much as a request of a subscription may be
+ENTRY_ID_CHARS_MAX = 256
+EVENTS_MAX = 10_000  # in one batch
+BATCHES_MAX = 8  # sent and not yet acknowledged
+HOPS_MAX = 255  # a path through an overlay is no longer; what has come further, has gone in circles
+
+BrokerId = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{1,64}\Z")]
+EntryId = Annotated[str, msgspec.Meta(min_length=1, max_length=ENTRY_ID_CHARS_MAX)]
+FilterText = Annotated[str, msgspec.Meta(max_length=FILTER_CHARS_MAX)]
+Text = Annotated[str, msgspec.Meta(max_length=1024)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+Hops = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
+Brokers = Annotated[tuple[BrokerId, ...], msgspec.Meta(max_length=BROKERS_MAX)]
+Paths = Annotated[dict[BrokerId, BrokerId], msgspec.Meta(max_length=BROKERS_MAX)]
+"""Broker id -> the last broker before it on the way there. The sender is not among the keys."""
+
+
+class MessageBase(
+    msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=str.lower
+):
+    """An array whose first element is the name of the message in lower case."""
+
+
+class Hello(MessageBase, frozen=True):
+    """The first message of both sides."""
+
+    protocol: Number
+    broker: BrokerId
+    log: BrokerId  # the id of its log: another one after its data was lost
+    data_format: Number
+    agent: Text  # tocsin/VERSION
+    instance: BrokerId = "-"  # another one after each start: tells a restart from a copy
+    behind: Paths = {}
+    """The brokers that the receiver will reach through the sender."""
+    leaving: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{0,64}\Z")] = ""
+    """A neighbour whose link the sender ends once it is welcome here: a standby peer."""
+
+
+class Welcome(MessageBase, frozen=True):
+    """The other side's Hello was accepted: the link is up once both have sent this."""
+
+
+class Refuse(MessageBase, frozen=True):
+    """The link cannot be; the sender closes the connection. An error's code, and its words."""
+
+    code: Text
+    reason: Text
+
+
+class Heartbeat(MessageBase, frozen=True):
+    """Sent in regular intervals. The time is the sender's own, and comes back as it is."""
+
+    sent_ns: Number
+
+
+class HeartbeatReply(MessageBase, frozen=True):
+    """Answers a Heartbeat, so that its sender knows the round-trip time."""
+
+    sent_ns: Number
+
+
+class Behind(MessageBase, frozen=True):
+    """What changed in the set of brokers behind the sender since its Hello or the last Behind."""
+
+    added: Paths = {}
+    removed: Brokers = ()
+
+
+class Advertise(MessageBase, frozen=True):
+    """Events that pass this filter may come from the sender's side."""
+
+    origin: BrokerId
+    id: EntryId
+    filter: FilterText
+
+
+class Unadvertise(MessageBase, frozen=True):
+    """The advertisement does not count any more on this link."""
+
+    origin: BrokerId
+    id: EntryId
+
+
+class Subscribe(MessageBase, frozen=True):
+    """Somebody on the sender's side wants the events that pass this filter."""
+
+    origin: BrokerId
+    id: EntryId
+    filter: FilterText
+
+
+class Unsubscribe(MessageBase, frozen=True):
+    """The subscription does not count any more on this link."""
+
+    origin: BrokerId
+    id: EntryId
+
+
+class Synced(MessageBase, frozen=True):
+    """All entries of this table have been sent since the link came up."""
+
+    table: Literal["advertisements", "subscriptions"]
+
+
+class Reached(MessageBase, frozen=True):
+    """The subscription holds at these brokers now. Goes back the way the subscription came."""
+
+    origin: BrokerId
+    id: EntryId
+    brokers: Brokers
+
+
+class Forget(MessageBase, frozen=True):
+    """A broker is gone for good, as was said at this time. Goes to everybody; who has seen the
+    broker since does not believe it."""
+
+    broker: BrokerId
+    said_ns: Number
+
+
+class Relayed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """An event on its way. Its origin and the number it has there tell it from all others."""
+
+    origin: BrokerId
+    origin_log: BrokerId
+    number: Number  # in the log of its origin
+    received_ns: Number  # by its origin, on that broker's clock
+    hops: Hops
+    event: Event
+
+
+class Events(MessageBase, frozen=True):
+    """What the receiver wants out of the sender's log, as far as `through`: often nothing."""
+
+    through: Number
+    events: Annotated[tuple[Relayed, ...], msgspec.Meta(max_length=EVENTS_MAX)] = ()
+
+
+class Acknowledge(MessageBase, frozen=True):
+    """All that was sent as far as `through` is on the disk of whoever sends this."""
+
+    through: Number
+
+
+class Handover(MessageBase, frozen=True):
+    """Events that were kept for a broker while it could not be reached, and that the brokers
+    between may have already. Passed on towards `to`, and answered from there."""
+
+    source: BrokerId
+    to: BrokerId
+    id: EntryId  # of the source,
+    number: Number  # and another one for each message
+    hops: Hops
+    events: Annotated[tuple[Relayed, ...], msgspec.Meta(max_length=EVENTS_MAX)]
+
+
+class HandedOver(MessageBase, frozen=True):
+    """The Handover of this number is on the disk of the sender; passed on towards `source`."""
+
+    source: BrokerId
+    id: EntryId
+    number: Number
+    hops: Hops
+
+
+class Direct(MessageBase, frozen=True):
+    """In place of Hello: this connection carries results of discovery to the broker `to`, which
+    need not be a neighbour of the sender. Nothing is answered."""
+
+    protocol: Number
+    broker: BrokerId
+    to: BrokerId
+
+
+class Bye(MessageBase, frozen=True):
+    """The sender closes the connection in good order: it stops, or uses another peer."""
+
+    reason: Text = ""
+
+
+Message = (
+    Hello
+    | Welcome
+    | Refuse
+    | Heartbeat
+    | HeartbeatReply
+    | Behind
+    | Advertise
+    | Unadvertise
+    | Subscribe
+    | Unsubscribe
+    | Synced
+    | Reached
+    | Forget
+    | Events
+    | Acknowledge
+    | Handover
+    | HandedOver
+    | Direct
+    | Bye
+)

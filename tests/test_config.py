@@ -134,3 +134,45 @@ def test_a_dialect_without_a_name_or_an_address_is_refused(entry: str) -> None:
         load({"dialects.listen": ["other=127.0.0.1:2", entry]}, {})
 
     assert refused.value.remedy == "Write each entry as name=host:port."
+
+
+def test_peers_are_separated_by_semicolons_and_standby_peers_by_commas() -> None:
+    settings, _ = load({}, {"TOCSIN_OVERLAY__PEERS": "one:8403; two:8403,[::1]:8403"})
+
+    assert settings.overlay.peers == ("one:8403", "two:8403,[::1]:8403")
+    assert settings.overlay.link_options().peers == settings.overlay.peers
+
+
+@pytest.mark.parametrize("peer", ["one", "one:x", ":8403", "one:0", "a:1,", "a:1,b", "::1:8403"])
+def test_a_peer_that_is_no_address_is_refused(peer: str) -> None:
+    wrong = r"overlay\.peers has the entry .*is not an address"
+    with pytest.raises(BadSetting, match=wrong) as caught:
+        load({"overlay.peers": ["two:8403", peer]}, {})
+
+    assert "host:port" in caught.value.remedy
+
+
+def test_a_standby_peer_named_twice_is_refused() -> None:
+    with pytest.raises(BadSetting, match="twice"):
+        load({"overlay.peers": ["a:1,a:1"]}, {})
+
+
+def test_a_filter_of_what_is_advertised_is_checked() -> None:
+    settings, _ = load({"overlay.advertises": ["topic lead/**", "load5 > 3"]}, {})
+    assert settings.overlay.link_options().routing.advertises == ("topic lead/**", "load5 > 3")
+
+    with pytest.raises(BadSetting, match=r"overlay\.advertises has the entry 'load5 >'"):
+        load({"overlay.advertises": ["load5 >"]}, {})
+
+
+def test_a_broker_that_names_nothing_advertises_everything() -> None:
+    assert load({}, {})[0].overlay.link_options().routing.advertises == ("",)
+
+
+def test_the_settings_of_links_become_those_of_the_service() -> None:
+    flags = {"overlay.pause_s_min": 2, "overlay.forget_after_s": 60, "overlay.covering": False}
+    options = load(flags, {})[0].overlay.link_options()
+
+    assert options.reconnect.pause_ns_min == 2_000_000_000
+    assert options.routing.forget_after_ns == 60_000_000_000
+    assert options.routing.covering is False

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from event.written_filters import write_filters
 from tocsin.errors import BadFilter
-from tocsin.event.cloudevents_filters import read_filters, write_filters
+from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import (
     EVERYTHING,
     All,

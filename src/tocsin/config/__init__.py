@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tocsin.config.entries import split_address
 from tocsin.config.loading import (
     CHOICES,
     FILE_NAME,
@@ -25,6 +26,7 @@ from tocsin.config.tables import (
     LimitSettings,
     LogSettings,
     MonitorSettings,
+    OverlaySettings,
     PegasusSettings,
     PipelineSettings,
     Settings,

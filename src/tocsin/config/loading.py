@@ -1,7 +1,7 @@
 """Settings: parsed once, frozen, handed down. Flags first, then TOCSIN_*, then a file, then these.
 
 Each class of `tables` is a table of `tocsin.toml`; a key of a table is TOCSIN_TABLE__KEY in the
-environment. Every value remembers where it came from, so that `tocsin config show` can tell.
+environment. Every value remembers where it came from, so that `tocsin config show` can say.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 
+from tocsin.config.entries import ENTRY_CHECKS
 from tocsin.config.tables import Settings
 from tocsin.errors import BadSetting
 
@@ -34,6 +35,10 @@ Origins = dict[str, str]
 CHOICES = {
     "log.synchronous": ("FULL", "NORMAL"),
     "delivery.private": ("yes", "no", "auto"),
+}
+SEPARATORS = {  # in the environment, of lists whose entries may have commas
+    "overlay.peers": ";",
+    "overlay.advertises": ";",
 }
 
 
@@ -117,7 +122,8 @@ def _fit(name: str, value: object, origin: str) -> object:
     default = keys()[name]
     kind: Any = tuple[str, ...] if isinstance(default, tuple) else type(default)
     if kind == tuple[str, ...] and isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+        parts = value.split(SEPARATORS.get(name, ","))
+        value = [part.strip() for part in parts if part.strip()]
     try:
         fitted = msgspec.convert(value, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -127,24 +133,15 @@ def _fit(name: str, value: object, origin: str) -> object:
         ) from None
     if isinstance(fitted, int | float) and not isinstance(fitted, bool) and not 0 < fitted < 1e18:
         raise BadSetting(f"{name} = {value!r} ({origin})", remedy="Give a number above zero.")
-    if name == "dialects.listen":
-        _check_dialects(fitted, origin)
+    if name in ENTRY_CHECKS:
+        for entry in fitted:
+            ENTRY_CHECKS[name](entry, origin)
     choices = CHOICES.get(name)
     if choices and fitted not in choices:
         raise BadSetting(
             f"{name} = {value!r} ({origin})", remedy=f"It is one of {', '.join(choices)}."
         )
     return fitted
-
-
-def _check_dialects(entries: Iterable[str], origin: str) -> None:
-    for entry in entries:
-        name, _, address = entry.partition("=")
-        if not name.strip() or not address.strip():
-            raise BadSetting(
-                f"dialects.listen has the entry {entry!r} ({origin})",
-                remedy="Write each entry as name=host:port.",
-            )
 
 
 def _read_file(path: Path) -> list[tuple[str, object, int]]:
@@ -174,7 +171,7 @@ def _tables() -> list[str]:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """On which line each key stands; tomllib does not tell."""
+    """On which line each key stands; tomllib does not say."""
     found: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), start=1):

@@ -7,19 +7,23 @@ from pathlib import Path, PurePath
 
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import DAY_S, BrokerOptions
+from tocsin.event.instant import NS_PER_S
+from tocsin.overlay.routing.options import RoutingOptions
+from tocsin.overlay.routing.peers import PeerOptions
+from tocsin.services.link.options import LinkOptions
 from tocsin.wire.cloudevents.limits import Limits
 
-OFF = "off"  # in place of an address: there shall be no such door
+OFF = "off"  # in place of an address: there shall be no such listener
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """[http]: where the door is, and how much and how slowly one may come in."""
+    """[http]: where the listener is, and how much and how slowly one may come in."""
 
     address: str = "127.0.0.1:8400"
     open: bool = False  # listen beyond this machine, without protection of our own
     names: tuple[str, ...] = ()  # further Host names under which this broker may be called
-    tls_certificate: str = ""  # PEM file, the chain behind it; with tls_key all doors speak TLS
+    tls_certificate: str = ""  # PEM file, the chain behind it; with tls_key all listeners speak TLS
     tls_key: str = ""  # PEM file, without a password
     public_url: str = ""  # how clients reach us, if not as they say: behind a proxy or NAT
     header_bytes_max: int = 32 << 10
@@ -35,7 +39,7 @@ class HttpSettings:
 
     @property
     def scheme(self) -> str:
-        """How addresses of this door begin."""
+        """How addresses of this listener begin."""
         return "https" if self.tls_certificate else "http"
 
 
@@ -43,7 +47,7 @@ class HttpSettings:
 class FramesSettings:
     """[frames]: where producers and consumers of performance events come in, and how they may."""
 
-    address: str = "127.0.0.1:8401"  # or off, for no such door
+    address: str = "127.0.0.1:8401"  # or off, for no such listener
     udp: bool = True  # also take datagrams there; never with TLS, as they would be in clear
     archive: str = OFF  # another such address, where everybody who subscribes is a producer
     message_bytes_max: int = 4 << 20
@@ -65,7 +69,7 @@ class FramesSettings:
 class SoapTcpSettings:
     """[soap_tcp]: where SOAP in DIME messages comes in, and how much and how slowly it may."""
 
-    address: str = "127.0.0.1:8402"  # or off, for no such door
+    address: str = "127.0.0.1:8402"  # or off, for no such listener
     message_bytes_max: int = 16 << 20
     records_max: int = 10_000  # of one message
     message_deadline_s: float = 30.0
@@ -148,10 +152,10 @@ class LimitSettings:
 
 @dataclass(frozen=True, slots=True)
 class BoxSettings:
-    """[boxes]: message boxes of the SOAP door, how long they live and how much they hold."""
+    """[boxes]: message boxes of SOAP clients, how long they live and how much they hold."""
 
     lease_s: float = 2.0 * DAY_S  # a box that nobody takes from for so long is gone
-    backlog: int = 10_000  # messages that wait in one box; past it the oldest go, and that is told
+    backlog: int = 10_000  # messages that wait in one box; past it the oldest are dropped
     redeliver_s: float = 30.0  # an answer on a connection that stands so long is taken as read
     boxes_max: int = 1_000  # message boxes, and as many pull points of ONVIF; each may hold 8 MB
 
@@ -166,7 +170,7 @@ class BlackboardSettings:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSettings:
-    """[monitor]: the account of workflow runs, what it asks publishers for and how long it stays.
+    """[monitor]: the monitor of workflow runs, what it asks publishers for and how long it stays.
 
     What it does not ask for, and nobody else does, publishers do not measure."""
 
@@ -184,7 +188,7 @@ class MonitorSettings:
         "EnergyUsed",
     )
     silence_s: float = 6 * 3600.0  # a run without heartbeats and so long without news is lost
-    retain_age_s: float = 365.0 * DAY_S  # of runs, since they were last heard of
+    retain_age_s: float = 365.0 * DAY_S  # of runs, since their last message
     runs_max: int = 100_000  # past it those go that ended, or were lost, first
     events_per_run: int = 10_000  # the last ones, for what was before a failure
     alerts: bool = True  # publish ActivityStraggling and WorkflowStraggling: slower than usual
@@ -210,6 +214,63 @@ class PegasusSettings:
     @property
     def is_off(self) -> bool:
         return self.address == OFF
+
+
+@dataclass(frozen=True, slots=True)
+class OverlaySettings:
+    """[overlay]: links to other brokers, and how much is kept of what those want and offer."""
+
+    address: str = "127.0.0.1:8403"  # where other brokers connect; or off, to connect only
+    peers: tuple[str, ...] = ()  # each host:port, or several with commas: one of those is used
+    public_address: str = ""  # how other brokers reach this one, if not as it listens
+    tls: bool = False  # connect to peers by TLS; whoever connects here uses it if there is one
+    ca_file: str = ""  # PEM file of authorities that peers may have besides the system's
+    advertises: tuple[str, ...] = ()  # filters of what may be published here; none: everything
+    covering: bool = True  # do not send on what a wider subscription or advertisement covers
+    heartbeat_s: float = 5.0
+    silence_s: float = 15.0  # a neighbour that sends nothing for so long is gone
+    handshake_s: float = 10.0  # for the other side to say who it is
+    connect_s: float = 10.0  # for a connection to a peer, with TLS
+    message_deadline_s: float = 30.0
+    bytes_per_s_min: int = 1024  # a message may take longer than the deadline if it flows
+    stalled_reader_s: float = 60.0  # a neighbour that takes nothing for so long is cut off
+    waiting_bytes_max: int = 64 << 20  # for one neighbour; with more it is cut off
+    pause_s_min: float = 0.5  # before a peer that failed is tried again; doubled each time
+    pause_s_max: float = 30.0
+    return_s: float = 30.0  # between attempts to go back from a standby to the first peer
+    forget_after_s: float = 7.0 * DAY_S  # a neighbour away for so long is forgotten everywhere
+    links_max: int = 1_000  # connections that others opened
+    subscriptions_max: int = 1_000_000  # of all brokers, in the routing table
+    advertisements_max: int = 20_000
+    brokers_max: int = 10_000
+
+    @property
+    def is_off(self) -> bool:
+        return self.address == OFF
+
+    def link_options(self) -> LinkOptions:
+        """The options type of the service of links."""
+        return LinkOptions(
+            peers=self.peers,
+            heartbeat_s=self.heartbeat_s,
+            silence_s=self.silence_s,
+            handshake_s=self.handshake_s,
+            links_max=self.links_max,
+            waiting_bytes_max=self.waiting_bytes_max,
+            routing=RoutingOptions(
+                covering=self.covering,
+                advertises=self.advertises or ("",),
+                subscriptions_max=self.subscriptions_max,
+                advertisements_max=self.advertisements_max,
+                brokers_max=self.brokers_max,
+                forget_after_ns=int(self.forget_after_s * NS_PER_S),
+            ),
+            reconnect=PeerOptions(
+                pause_ns_min=int(self.pause_s_min * NS_PER_S),
+                pause_ns_max=int(self.pause_s_max * NS_PER_S),
+                return_ns=int(self.return_s * NS_PER_S),
+            ),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +302,7 @@ class Settings:
     monitor: MonitorSettings = field(default_factory=MonitorSettings)
     pipeline: PipelineSettings = field(default_factory=PipelineSettings)
     pegasus: PegasusSettings = field(default_factory=PegasusSettings)
+    overlay: OverlaySettings = field(default_factory=OverlaySettings)
     dialects: DialectSettings = field(default_factory=DialectSettings)
 
     def broker_options(self) -> BrokerOptions:
@@ -266,13 +328,14 @@ class Settings:
         )
 
     def addresses(self) -> dict[str, str]:
-        """Where the doors shall listen, by the setting that says so."""
+        """Where the listeners are, by the setting that says so."""
         wanted = {
             "http.address": self.http.address,
             "frames.address": self.frames.address,
             "frames.archive": self.frames.archive,
             "soap_tcp.address": self.soap_tcp.address,
             "pegasus.address": self.pegasus.address,
+            "overlay.address": self.overlay.address,
         }
         wanted |= {f"dialects.listen, {k}": each for k, each in self.dialects.by_name().items()}
         return {setting: address for setting, address in wanted.items() if address != OFF}
@@ -283,7 +346,7 @@ class Settings:
 
 
 def is_loopback(address: str) -> bool:
-    """True if only this machine can reach a door there."""
+    """True if only this machine can reach a listener there."""
     host = address.rpartition(":")[0].strip("[]")
     return host == "localhost" or host == "::1" or host.startswith("127.")
 

@@ -5,8 +5,8 @@ docstring, so a docstring here is written for the person who met the error. A bu
 never one of these.
 
 Ranges: T0 settings, T1 events, topics and filters, T2 requests, T3 subscriptions, boxes, dead
-letters, the directory, concepts and runs, T4 the log and its disk, T5 delivery, T6 clients reaching
-a broker, T7 the pipeline on Spark.
+letters, the directory, concepts, runs and resources, T4 the log and its disk, T5 delivery, T6
+clients reaching a broker, T7 the pipeline on Spark, T80 links between brokers.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ from tocsin.errors.clients import (
     SomeFailed,
     TlsFailed,
 )
+from tocsin.errors.discovery import (
+    BadDiscovery,
+    DiscoveryFull,
+    DiscoveryOff,
+    NoSuchDiscovery,
+    NoSuchResource,
+)
 from tocsin.errors.disk import (
     BackupFailed,
     BadBackup,
@@ -45,6 +52,17 @@ from tocsin.errors.events import (
     BadTopic,
     BadTopicPattern,
     BadXml,
+)
+from tocsin.errors.links import (
+    BadLinkMessage,
+    BrokerStillThere,
+    LinkCycle,
+    LinkRefused,
+    LinkToItself,
+    LinkTwice,
+    LinkVersion,
+    NoSuchBroker,
+    RoutingTableFull,
 )
 from tocsin.errors.pipeline import (
     BadPipelineOption,

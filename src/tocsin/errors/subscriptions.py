@@ -64,9 +64,10 @@ class BadToken(TocsinError):
 
 
 class TooMuchKept(TocsinError):
-    """The limit on what services such as registrations and sequences keep in the log is reached.
+    """The limit on what one service keeps in the log is reached: resources, or sequences, say.
 
-    Nothing of it was kept. Entries are removed when their owner ends them, or when they expire.
+    Nothing of it was kept, and other services go on. Entries are removed when their owner ends
+    them, or when they expire.
     """
 
     code = "T309"

@@ -1,9 +1,9 @@
-"""The `filters` of a CloudEvents subscription, read and written.
+"""The `filters` of a CloudEvents subscription.
 
 A list of objects, all of which must hold; each has one key, which names its dialect. The Cloud-
 Events Subscriptions API has `exact`, `prefix`, `suffix`, `all`, `any`, `not` and `sql`; `filter` (a
 text in the language of `filter_text`), `topic` (a pattern), `xpath` and `concepts` (names)
-are ours. An error names the place by its path, as in `filters[2].any[0]`.
+are ours. An error names the position by its path, as in `filters[2].any[0]`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,17 @@ from typing import TypeVar
 from tocsin.errors import BadFilter, TocsinError
 from tocsin.event.concept_filter import CONCEPTS_MAX, concepts_filter
 from tocsin.event.filter import (
-    EVERYTHING,
     All,
     AnyOf,
     Filter,
     Not,
     Operator,
-    Predicate,
     Sql,
     TextIs,
-    TopicIs,
     XPath,
 )
 from tocsin.event.filter_scan import NAME_CHARS_MAX
-from tocsin.event.filter_text import format_filter, parse_filter, parse_topic_filter
+from tocsin.event.filter_text import parse_filter, parse_topic_filter
 
 FILTERS_DEPTH_MAX = 16
 FILTERS_NODES_MAX = 512
@@ -42,77 +39,62 @@ _TEXT_DIALECTS: Mapping[str, Operator] = {
     "suffix": Operator.SUFFIX,
 }
 _XPATH_KEYS = frozenset({"expression", "namespaces", "on", "soap", "wsa"})
-_DIALECT_OF = {how: dialect for dialect, how in _TEXT_DIALECTS.items()}
-
-_XPATH_DEFAULTS = {"soap": "1.1", "wsa": ""}
 
 _Found = TypeVar("_Found")
 
 
 @dataclass(slots=True)
-class _Place:
+class _Position:
     """Where in the list we are, and how many nodes may still come in all of it."""
 
     path: str
     depth: int
-    nodes_left: list[int]  # one number, shared by every place
+    nodes_left: list[int]  # one number, shared by every position
 
-    def at(self, step: str) -> _Place:
-        return _Place(self.path + step, self.depth, self.nodes_left)
+    def at(self, step: str) -> _Position:
+        return _Position(self.path + step, self.depth, self.nodes_left)
 
-    def inside(self, dialect: str) -> _Place:
-        return _Place(f"{self.path}.{dialect}", self.depth + 1, self.nodes_left)
+    def inside(self, dialect: str) -> _Position:
+        return _Position(f"{self.path}.{dialect}", self.depth + 1, self.nodes_left)
 
 
 def read_filters(filters: list[object]) -> Filter:
     """The filter that the list writes; BadFilter, and the path to it, where it writes none."""
-    root = _Place("filters", 0, [FILTERS_NODES_MAX])
+    root = _Position("filters", 0, [FILTERS_NODES_MAX])
     if not isinstance(filters, list):
         raise _refused(root, f"is {_kind(filters)}", "Give a list of filters.")
     parts = tuple(_read(each, root.at(f"[{index}]")) for index, each in enumerate(filters))
     return parts[0] if len(parts) == 1 else All(parts)
 
 
-def write_filters(wanted: Filter) -> list[object]:
-    """The list that `read_filters` reads as this filter, unless it is past the limits there.
-
-    A text of `filter_text` may nest deeper than a list may, so keep what a subscriber wrote.
-    """
-    if wanted == EVERYTHING:
-        return []
-    if isinstance(wanted, All) and len(wanted.parts) > 1:
-        return [_write(part) for part in wanted.parts]
-    return [_write(wanted)]
-
-
-def _read(member: object, place: _Place) -> Filter:
-    _count(place)
-    if place.depth >= FILTERS_DEPTH_MAX:
-        raise _refused(place, f"is nested more than {FILTERS_DEPTH_MAX} deep", "Flatten it.")
+def _read(member: object, position: _Position) -> Filter:
+    _count(position)
+    if position.depth >= FILTERS_DEPTH_MAX:
+        raise _refused(position, f"is nested more than {FILTERS_DEPTH_MAX} deep", "Flatten it.")
     if not isinstance(member, dict):
-        raise _refused(place, f"is {_kind(member)}", f"Give an object with one of: {_known()}.")
+        raise _refused(position, f"is {_kind(member)}", f"Give an object with one of: {_known()}.")
     if len(member) != 1:
         found = ", ".join(_shortened(key) for key in list(member)[:4]) or "none"
         raise _refused(
-            place, f"has {len(member)} dialects ({found})", f"Give exactly one of: {_known()}."
+            position, f"has {len(member)} dialects ({found})", f"Give exactly one of: {_known()}."
         )
     [(dialect, content)] = member.items()
     reader = _READERS.get(dialect)
     if reader is None:
         raise _refused(
-            place,
+            position,
             f"has {_shortened(dialect)!r}, which is not a filter dialect of this broker",
             f"It has: {_known()}.",
         )
-    return reader(dialect, content, place.inside(dialect))
+    return reader(dialect, content, position.inside(dialect))
 
 
-def _read_texts(dialect: str, content: object, place: _Place) -> Filter:
+def _read_texts(dialect: str, content: object, position: _Position) -> Filter:
     if not isinstance(content, dict) or not content:
-        raise _refused(place, f"is {_kind(content)}", "Give an object of attribute and text.")
+        raise _refused(position, f"is {_kind(content)}", "Give an object of attribute and text.")
     leaves: list[Filter] = []
     for name, text in content.items():
-        inside = place.at(f".{_shortened(name)}")
+        inside = position.at(f".{_shortened(name)}")
         _count(inside)
         if not name or len(name) > NAME_CHARS_MAX:
             raise _refused(
@@ -126,93 +108,93 @@ def _read_texts(dialect: str, content: object, place: _Place) -> Filter:
     return leaves[0] if len(leaves) == 1 else All(tuple(leaves))
 
 
-def _read_all(_dialect: str, content: object, place: _Place) -> Filter:
-    return All(_read_list(content, place))
+def _read_all(_dialect: str, content: object, position: _Position) -> Filter:
+    return All(_read_list(content, position))
 
 
-def _read_any(_dialect: str, content: object, place: _Place) -> Filter:
-    return AnyOf(_read_list(content, place))
+def _read_any(_dialect: str, content: object, position: _Position) -> Filter:
+    return AnyOf(_read_list(content, position))
 
 
-def _read_list(content: object, place: _Place) -> tuple[Filter, ...]:
+def _read_list(content: object, position: _Position) -> tuple[Filter, ...]:
     if not isinstance(content, list) or not content:
-        raise _refused(place, f"is {_kind(content)}", "Give a list of at least one filter.")
-    return tuple(_read(each, place.at(f"[{index}]")) for index, each in enumerate(content))
+        raise _refused(position, f"is {_kind(content)}", "Give a list of at least one filter.")
+    return tuple(_read(each, position.at(f"[{index}]")) for index, each in enumerate(content))
 
 
-def _read_not(_dialect: str, content: object, place: _Place) -> Filter:
-    return Not(_read(content, place))
+def _read_not(_dialect: str, content: object, position: _Position) -> Filter:
+    return Not(_read(content, position))
 
 
-def _read_sql(_dialect: str, content: object, place: _Place) -> Filter:
+def _read_sql(_dialect: str, content: object, position: _Position) -> Filter:
     from tocsin.event.cesql import compile_sql
 
-    expression = _text(content, place)
-    _within(place, compile_sql, expression)
+    expression = _text(content, position)
+    _within(position, compile_sql, expression)
     return Sql(expression)
 
 
-def _read_xpath(_dialect: str, content: object, place: _Place) -> Filter:
+def _read_xpath(_dialect: str, content: object, position: _Position) -> Filter:
     if not isinstance(content, dict):
-        return _checked_xpath(place, XPath(_text(content, place)))
+        return _checked_xpath(position, XPath(_text(content, position)))
     if "expression" not in content or not _XPATH_KEYS.issuperset(content):
         raise _refused(
-            place,
+            position,
             f"has the keys {', '.join(_shortened(key) for key in list(content)[:6])}",
             f"Give a text, or an object of expression and {', '.join(sorted(_XPATH_KEYS))}.",
         )
     namespaces = content.get("namespaces", {})
     if not isinstance(namespaces, dict):
-        raise _refused(place.at(".namespaces"), f"is {_kind(namespaces)}", "Give an object.")
+        raise _refused(position.at(".namespaces"), f"is {_kind(namespaces)}", "Give an object.")
     texts = {
-        key: _text(value, place.at(f".{key}"))
+        key: _text(value, position.at(f".{key}"))
         for key, value in content.items()
         if key != "namespaces"
     }
     bound = tuple(
-        (prefix, _text(uri, place.at(f".namespaces.{_shortened(prefix)}")))
+        (prefix, _text(uri, position.at(f".namespaces.{_shortened(prefix)}")))
         for prefix, uri in sorted(namespaces.items())
     )
-    return _checked_xpath(place, XPath(namespaces=bound, **texts))
+    return _checked_xpath(position, XPath(namespaces=bound, **texts))
 
 
-def _checked_xpath(place: _Place, wanted: XPath) -> Filter:
+def _checked_xpath(position: _Position, wanted: XPath) -> Filter:
     from tocsin.event.xpath import check_xpath
 
-    return _within(place, lambda _text: check_xpath(wanted), wanted.expression)
+    return _within(position, lambda _text: check_xpath(wanted), wanted.expression)
 
 
-def _read_filter(_dialect: str, content: object, place: _Place) -> Filter:
-    return _counted(place, _within(place, parse_filter, _text(content, place)))
+def _read_filter(_dialect: str, content: object, position: _Position) -> Filter:
+    return _counted(position, _within(position, parse_filter, _text(content, position)))
 
 
-def _read_topic(_dialect: str, content: object, place: _Place) -> Filter:
+def _read_topic(_dialect: str, content: object, position: _Position) -> Filter:
     if not isinstance(content, dict):
-        return _within(place, parse_topic_filter, _text(content, place))
+        return _within(position, parse_topic_filter, _text(content, position))
     if content.keys() != {"dialect", "expression"}:
         raise _refused(
-            place,
+            position,
             f"has the keys {', '.join(_shortened(key) for key in list(content)[:4])}",
             "Give a pattern, or an object of dialect and expression.",
         )
-    dialect = _text(content["dialect"], place.at(".dialect"))
-    expression = _text(content["expression"], place.at(".expression"))
+    dialect = _text(content["dialect"], position.at(".dialect"))
+    expression = _text(content["expression"], position.at(".expression"))
     read = partial(parse_topic_filter, dialect=dialect)
-    return _counted(place, _within(place, read, expression))
+    return _counted(position, _within(position, read, expression))
 
 
-def _read_concepts(_dialect: str, content: object, place: _Place) -> Filter:
+def _read_concepts(_dialect: str, content: object, position: _Position) -> Filter:
     if not isinstance(content, list) or not content:
-        raise _refused(place, f"is {_kind(content)}", "Give a list of at least one concept.")
+        raise _refused(position, f"is {_kind(content)}", "Give a list of at least one concept.")
     if len(content) > CONCEPTS_MAX:
         raise _refused(
-            place, f"has {len(content)} concepts", f"At most {CONCEPTS_MAX} are one profile."
+            position, f"has {len(content)} concepts", f"At most {CONCEPTS_MAX} are one profile."
         )
-    names = [_text(each, place.at(f"[{index}]")) for index, each in enumerate(content)]
-    return _within(place, lambda _names: concepts_filter(names), ", ".join(names[:4]))
+    names = [_text(each, position.at(f"[{index}]")) for index, each in enumerate(content)]
+    return _within(position, lambda _names: concepts_filter(names), ", ".join(names[:4]))
 
 
-_Reader = Callable[[str, object, _Place], Filter]
+_Reader = Callable[[str, object, _Position], Filter]
 
 _READERS: Mapping[str, _Reader] = {
     "exact": _read_texts,
@@ -229,47 +211,22 @@ _READERS: Mapping[str, _Reader] = {
 }
 
 
-def _write(wanted: Filter) -> object:
-    match wanted:
-        case TextIs(name, how, text):
-            return {_DIALECT_OF[how]: {name: text}}
-        case Sql(expression):
-            return {"sql": expression}
-        case XPath(expression, ()) if wanted == XPath(expression):
-            return {"xpath": expression}
-        case XPath(expression, namespaces, on, soap, wsa):
-            versions = {"soap": soap, "wsa": wsa}
-            given = {key: text for key, text in versions.items() if text != _XPATH_DEFAULTS[key]}
-            bound = {"namespaces": dict(namespaces)} if namespaces else {}
-            return {"xpath": {"expression": expression, **bound, "on": on, **given}}
-        case TopicIs(pattern):
-            return {"topic": str(pattern)}
-        case Not(part):
-            return {"not": _write(part)}
-        case All(parts) if parts:
-            return {"all": [_write(part) for part in parts]}
-        case AnyOf(parts) if parts:
-            return {"any": [_write(part) for part in parts]}
-        case Predicate() | All() | AnyOf():
-            return {"filter": format_filter(wanted)}
-
-
-def _within(place: _Place, read: Callable[[str], _Found], text: str) -> _Found:
+def _within(position: _Position, read: Callable[[str], _Found], text: str) -> _Found:
     """What `read` makes of the text; its error also says where in the list the text is."""
     try:
         return read(text)
     except TocsinError as bad:
         raise BadFilter(
-            f"{place.path}: {bad.problem}",
+            f"{position.path}: {bad.problem}",
             remedy=bad.remedy,
             text=bad.text if isinstance(bad, BadFilter) else text,
             position=bad.position if isinstance(bad, BadFilter) else 0,
         ) from None
 
 
-def _text(content: object, place: _Place) -> str:
+def _text(content: object, position: _Position) -> str:
     if not isinstance(content, str):
-        raise _refused(place, f"is {_kind(content)}", "Give a text.")
+        raise _refused(position, f"is {_kind(content)}", "Give a text.")
     return content
 
 
@@ -283,24 +240,24 @@ def _size(wanted: Filter) -> int:
     return 1
 
 
-def _counted(place: _Place, found: Filter) -> Filter:
+def _counted(position: _Position, found: Filter) -> Filter:
     """What a member's text turned out to hold; the member itself is counted already."""
-    _count(place, _size(found) - 1)
+    _count(position, _size(found) - 1)
     return found
 
 
-def _count(place: _Place, nodes: int = 1) -> None:
-    place.nodes_left[0] -= nodes
-    if place.nodes_left[0] < 0:
+def _count(position: _Position, nodes: int = 1) -> None:
+    position.nodes_left[0] -= nodes
+    if position.nodes_left[0] < 0:
         raise _refused(
-            place,
+            position,
             f"is too many: {FILTERS_NODES_MAX} conditions and groups are the limit",
             "Make several subscriptions.",
         )
 
 
-def _refused(place: _Place, problem: str, remedy: str) -> BadFilter:
-    return BadFilter(f"{place.path} {problem}", remedy=remedy)
+def _refused(position: _Position, problem: str, remedy: str) -> BadFilter:
+    return BadFilter(f"{position.path} {problem}", remedy=remedy)
 
 
 def _known() -> str:

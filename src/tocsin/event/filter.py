@@ -116,3 +116,4 @@ class Not:
 Filter = Predicate | TopicIs | TextIs | Sql | XPath | All | AnyOf | Not
 
 EVERYTHING = All(())
+NOTHING = AnyOf(())

@@ -1,4 +1,4 @@
-"""Stored, Append, StateChange: an event in the log, and what one commit brings to a store."""
+"""Stored, Arrival, Append, StateChange: an event in the log, and what a commit brings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,20 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tocsin.event.event import Event
+
+
+class Arrival(msgspec.Struct, frozen=True, array_like=True):
+    """How an event came here from another broker of the overlay.
+
+    The order of the fields is the stored form: add new ones at the end, with a default.
+    """
+
+    origin: str  # the id of the broker where it was published,
+    origin_log: str  # of its log,
+    number: int  # and its number there
+    received_ns: int  # there
+    neighbour: str  # the id of the broker that sent it here
+    hops: int  # how many links it has crossed
 
 
 class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
@@ -19,6 +33,7 @@ class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
     seq: int
     received_ns: int
     event: Event
+    arrival: Arrival | None = None  # if it was not published here
     structured: bytes | None = None
     binary: tuple[bytes, bytes] | None = None  # the block of headers, and the body
     performance: bytes | None = None  # as a performance event: its one element
@@ -31,8 +46,8 @@ class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stored):
             return NotImplemented
-        mine = (self.seq, self.received_ns, self.event)
-        return mine == (other.seq, other.received_ns, other.event)
+        mine = (self.seq, self.received_ns, self.event, self.arrival)
+        return mine == (other.seq, other.received_ns, other.event, other.arrival)
 
 
 class Append(msgspec.Struct):
@@ -43,6 +58,8 @@ class Append(msgspec.Struct):
     received_ns: int = 0
     count: int = 0  # events in all
     bytes: int = 0  # about how much memory they hold
+    arrivals: dict[int, list[Arrival]] = msgspec.field(default_factory=dict)
+    """Of offers that another broker made, by their place: one for each event."""
 
 
 START_AT_END = (1 << 63) - 1

@@ -18,10 +18,11 @@ class State(Enum):
 
 
 class Kind(Enum):
-    """How events leave: pushed to a sink, or fetched from a box."""
+    """How events leave: pushed to a sink, fetched from a box, or sent to another broker."""
 
     PUSH = "push"
     BOX = "box"
+    LINK = "link"  # to a neighbour in the overlay, by its link
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +73,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None  # why it is pending or paused, if the broker decided so
     rate_per_minute: int | None = None  # what the sink allowed in its handshake
     soap: SoapTerms | None = None  # of one that was made by SOAP
+    neighbour: str | None = None  # of a link: the id of the broker at its other end
 
 
 _encode = msgspec.json.Encoder().encode

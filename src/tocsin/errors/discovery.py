@@ -1,0 +1,45 @@
+"""T35: resource discovery between brokers."""
+
+from __future__ import annotations
+
+from tocsin.errors.root import TocsinError
+
+
+class BadDiscovery(TocsinError):
+    """A resource's registration, its values or a discovery request is invalid. Nothing changed.
+
+    Resources and requests are conditions joined by `and`, each of them an attribute, one of
+    =, <, <=, > and >=, and a value. A resource's values lie in what it advertised.
+    """
+
+    code = "T350"
+
+
+class NoSuchResource(TocsinError):
+    """No resource of this name is registered here: never, withdrawn, or its lease has ended."""
+
+    code = "T351"
+    http_status = 404
+    exit_code = 5
+
+
+class NoSuchDiscovery(TocsinError):
+    """No discovery of this name runs here: it never existed, has ended, or was cancelled."""
+
+    code = "T352"
+    http_status = 404
+    exit_code = 5
+
+
+class DiscoveryOff(TocsinError):
+    """This process finds no resources: it serves message boxes, and nothing else."""
+
+    code = "T354"
+    http_status = 409
+
+
+class DiscoveryFull(TocsinError):
+    """This broker keeps as many resources or requests as it may. Try later, or raise the limit."""
+
+    code = "T353"
+    http_status = 503

@@ -1,0 +1,100 @@
+"""T80: links between brokers of an overlay, and the routing tables."""
+
+from __future__ import annotations
+
+from tocsin.errors.root import TocsinError
+
+
+class BadLinkMessage(TocsinError):
+    """A neighbour sent what is no message of the link protocol, or one out of its turn.
+
+    The connection is closed. Look whether something that is no broker connects to the link port,
+    and whether both brokers have versions that fit each other.
+    """
+
+    code = "T801"
+
+
+class LinkVersion(TocsinError):
+    """The neighbour speaks another version of the link protocol, or stores another data format.
+
+    Update the older of the two brokers. Until then they are not connected; nothing is lost.
+    """
+
+    code = "T802"
+
+
+class LinkCycle(TocsinError):
+    """The link would close a cycle: its two ends are connected already, by way of other brokers.
+
+    An overlay is a tree, so that an event takes one way to each broker. Remove this --peer, or
+    another link on the way; `tocsin overlay` shows them. If the other way fails, the link comes
+    about by itself at the next attempt.
+    """
+
+    code = "T803"
+
+
+class LinkToItself(TocsinError):
+    """The other side has this broker's own id: it is this broker, or a copy of its data directory.
+
+    Remove the --peer that names this broker's own address. A second broker begins with an empty
+    data directory.
+    """
+
+    code = "T804"
+
+
+class LinkTwice(TocsinError):
+    """There is another connection to the same broker, and that one is used.
+
+    It happens when two brokers connect to each other at the same moment, or one connects again
+    before the other has noticed that the old connection is dead. Nothing needs to be done.
+    """
+
+    code = "T805"
+
+
+class RoutingTableFull(TocsinError):
+    """A routing table has as many entries as it may have, or a neighbour sent more than its share.
+
+    What did not fit is not routed: those subscribers miss events of other brokers. Raise the limit
+    in [overlay], or use fewer and wider subscriptions.
+    """
+
+    code = "T806"
+    http_status = 429
+
+
+class NoSuchBroker(TocsinError):
+    """The routing tables do not know this broker. `tocsin overlay` lists those that they know."""
+
+    code = "T807"
+    http_status = 404
+    exit_code = 5
+
+
+class BrokerStillThere(TocsinError):
+    """A broker that is connected to the overlay cannot be forgotten. Stop it first."""
+
+    code = "T808"
+    http_status = 409
+
+
+class LinkRefused(TocsinError):
+    """The other broker refused the link. Its code is in the message; `tocsin explain` has it."""
+
+    code = "T809"
+    http_status = 502
+
+    refusal_code = ""  # of the other broker's error
+
+    @classmethod
+    def by(cls, refusal_code: str, reason: str) -> LinkRefused:
+        """What the other broker said."""
+        refusal = cls(
+            f"the other broker refused the link: {reason} [{refusal_code}]",
+            remedy="Its log has more about it. This broker tries again by itself.",
+        )
+        refusal.refusal_code = refusal_code
+        return refusal

@@ -15,8 +15,8 @@ from tocsin.event.filter_eval import Seen, passes, seen
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.topic import TopicPattern
 from tocsin.event.value import Quantity
-from tocsin.matching.boxes import BOXES_MAX
 from tocsin.matching.covering import covers, intersects, never_matches
+from tocsin.matching.regions import REGIONS_MAX
 
 # Values on which the rules between facets turn: texts that are numbers or truths, units, bounds.
 VALUES: list[Value | None] = [
@@ -115,8 +115,8 @@ def test_a_conjunction_is_covered_by_its_parts_and_they_by_either(
 
 
 def test_a_part_covers_the_whole_also_where_the_whole_has_too_many_alternatives() -> None:
-    many = AnyOf(tuple(Predicate("a", Operator.EQ, n) for n in range(BOXES_MAX)))
-    more = AnyOf(tuple(Predicate("b", Operator.EQ, n) for n in range(BOXES_MAX)))
+    many = AnyOf(tuple(Predicate("a", Operator.EQ, n) for n in range(REGIONS_MAX)))
+    more = AnyOf(tuple(Predicate("b", Operator.EQ, n) for n in range(REGIONS_MAX)))
     last = Predicate("c", Operator.EQ, 1)
     whole = All((All((many, more)), last))
 
@@ -237,7 +237,7 @@ def test_what_can_match_is_not_called_a_contradiction(text: str) -> None:
 
 
 def test_a_filter_with_too_many_alternatives_gets_the_safe_answer() -> None:
-    many = AnyOf(tuple(Predicate("a", Operator.EQ, n) for n in range(BOXES_MAX + 1)))
+    many = AnyOf(tuple(Predicate("a", Operator.EQ, n) for n in range(REGIONS_MAX + 1)))
     other = Predicate("a", Operator.EQ, -1)
     one_of_them = All((Predicate("a", Operator.GE, 1), Predicate("a", Operator.LE, 1)))
 

@@ -1,4 +1,4 @@
-"""The kernels agree with each other, and the shelf keeps every row where the kernels look."""
+"""The kernels agree with each other, and the table keeps every row where the kernels look."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin.matching.kernel import Kernel, numba_kernel, numpy_kernel
-from tocsin.matching.shelf import Shelf, Term, shelf_width
+from tocsin.matching.row_table import RowTable, Term, table_width
 
 ATTRIBUTES = 6
 CLUSTERS = 4
@@ -50,25 +50,25 @@ def test_a_kernel_finds_the_rows_that_hold_in_the_clusters_asked(
     data: st.DataObject,
 ) -> None:
     kernel = numpy_kernel if kernel_name == "numpy" else compiled()
-    shelf = Shelf(4, array("q", bytes(8 * ROWS)))
-    shelf.make_room(CLUSTERS)
+    table = RowTable(4, array("q", bytes(8 * ROWS)))
+    table.make_room(CLUSTERS)
     kept = dict(enumerate(stored))
     for row, (cluster, its_terms) in kept.items():
-        shelf.put(row, cluster, its_terms)
+        table.put(row, cluster, its_terms)
     for row in data.draw(st.sets(st.sampled_from(range(len(stored))))) if stored else ():
-        shelf.take(row, kept.pop(row)[0])
+        table.take(row, kept.pop(row)[0])
     seen = [0.0, *values]
     found = np.zeros(ROWS + 1, np.int64)
     found[0] = -7
 
     count = kernel(
         np.array(sorted(asked), np.int64),
-        shelf.start,
-        shelf.count,
-        shelf.at,
-        shelf.lo,
-        shelf.hi,
-        shelf.row,
+        table.start,
+        table.count,
+        table.at,
+        table.lo,
+        table.hi,
+        table.row,
         np.array(seen),
         found,
         1,
@@ -80,7 +80,7 @@ def test_a_kernel_finds_the_rows_that_hold_in_the_clusters_asked(
 
 
 def test_a_row_stands_on_the_narrowest_shelf_that_takes_it() -> None:
-    assert [shelf_width(count) for count in (1, 2, 3, 4, 5, 8, 9, 200)] == [
+    assert [table_width(count) for count in (1, 2, 3, 4, 5, 8, 9, 200)] == [
         2,
         2,
         4,
@@ -93,13 +93,13 @@ def test_a_row_stands_on_the_narrowest_shelf_that_takes_it() -> None:
 
 
 def test_room_that_a_cluster_leaves_is_used_by_the_next() -> None:
-    shelf = Shelf(2, array("q", bytes(8 * 100)))
-    shelf.make_room(2)
+    table = RowTable(2, array("q", bytes(8 * 100)))
+    table.make_room(2)
     row: list[Term] = [(1, 0.0, 1.0)]
     for _ in range(50):
         for number in range(100):
-            shelf.put(number, number % 2, row)
+            table.put(number, number % 2, row)
         for number in range(100):
-            shelf.take(number, number % 2)
+            table.take(number, number % 2)
 
-    assert len(shelf.row) < 500
+    assert len(table.row) < 500

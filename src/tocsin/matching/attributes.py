@@ -80,6 +80,10 @@ class AttributeTable:
         attribute.uses += 1
         return attribute
 
+    def get(self, key: AttributeKey) -> Attribute | None:
+        """The attribute of this key, if a row uses it."""
+        return self._by_key.get(key)
+
     def release(self, attribute: Attribute) -> bool:
         """Give one use back. True if it was the last one."""
         attribute.uses -= 1

@@ -1,6 +1,6 @@
 """Normal form: a filter as a few conjunctions, each split into what an index answers and the rest.
 
-A conjunction is a box (a closed interval of doubles for each attribute it names) and, where some
+A conjunction is a region (a closed interval of doubles for each attribute it names) and, where some
 condition is none that the index can answer exactly, a residual filter that only the candidates are
 asked. A text that must be equal, begin or end so, and a topic pattern, are attributes of their own,
 which an event has or has not: a row then needs nothing but intervals.
@@ -54,7 +54,7 @@ _AFFIXES = {Operator.PREFIX: BEGINS, Operator.SUFFIX: ENDS}
 class Conjunction:
     """Every interval holds, and the residual too if there is one."""
 
-    box: dict[AttributeKey, Interval]
+    region: dict[AttributeKey, Interval]
     residual: Filter | None
 
 
@@ -115,21 +115,21 @@ def _denied_branches(part: Filter) -> list[_Leaves]:
 
 def _conjunction(leaves: _Leaves) -> Conjunction | None:
     """The leaves joined; None if they contradict each other in plain sight."""
-    box: dict[AttributeKey, Interval] = {}
+    region: dict[AttributeKey, Interval] = {}
     residual: list[Filter] = []
     for leaf in leaves:
         terms, is_exact = _terms(leaf)
         for key, (lo, hi) in terms:
-            if key in box:
-                lo, hi = max(lo, box[key][0]), min(hi, box[key][1])
+            if key in region:
+                lo, hi = max(lo, region[key][0]), min(hi, region[key][1])
             if lo > hi:
                 return None
-            box[key] = (lo, hi)
+            region[key] = (lo, hi)
         if not is_exact:
             residual.append(leaf)
     if len(residual) > 1:
-        return Conjunction(box, All(tuple(residual)))
-    return Conjunction(box, residual[0] if residual else None)
+        return Conjunction(region, All(tuple(residual)))
+    return Conjunction(region, residual[0] if residual else None)
 
 
 _Terms = list[tuple[AttributeKey, Interval]]

@@ -4,8 +4,8 @@ The answers are safe. `covers` says yes only if every event that passes the narr
 wide one; `intersects` and `never_matches` say that there is no such event only if there is none.
 For conjunctions with one interval for each attribute they are exact. A conjunction is covered by
 each of its parts, and an alternative by the whole, however large they are; else, where a filter is
-too much (SQL, XPath, or more than BOXES_MAX alternatives), they give the answer that costs only an
-opportunity.
+too much (SQL, XPath, or more than REGIONS_MAX alternatives), they give the answer that costs only
+an opportunity.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tocsin.event.filter import All, AnyOf, Filter
-from tocsin.matching.boxes import box_covers, boxes, inhabited_boxes, meet
+from tocsin.matching.regions import inhabited_regions, meet, region_covers, regions
 
 
 def covers(wide: Filter, narrow: Filter) -> bool:
     """True only if every event that passes `narrow` also passes `wide`."""
     if _shows_covering(wide, narrow):
         return True
-    outer, inner = boxes(wide), inhabited_boxes(narrow)
+    outer, inner = regions(wide), inhabited_regions(narrow)
     if outer is None or inner is None:
         return False
-    return all(any(box_covers(each, box) for each in outer) for box in inner)
+    return all(any(region_covers(each, region) for each in outer) for region in inner)
 
 
 def _shows_covering(wide: Filter, narrow: Filter) -> bool:
@@ -45,7 +45,7 @@ def _parts(wanted: Filter, kind: type[All | AnyOf]) -> Iterator[Filter]:
 
 def intersects(one: Filter, other: Filter) -> bool:
     """False only if no event passes both."""
-    ours, theirs = inhabited_boxes(one), inhabited_boxes(other)
+    ours, theirs = inhabited_regions(one), inhabited_regions(other)
     if ours is None or theirs is None:
         return not (never_matches(one) or never_matches(other))
     return any(meet(each, another) for each in ours for another in theirs)
@@ -53,4 +53,4 @@ def intersects(one: Filter, other: Filter) -> bool:
 
 def never_matches(wanted: Filter) -> bool:
     """True only if no event can pass: its conditions contradict each other."""
-    return inhabited_boxes(wanted) == ()
+    return inhabited_regions(wanted) == ()

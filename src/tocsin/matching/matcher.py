@@ -76,8 +76,9 @@ class Matcher:
         stopwatch: Callable[[], int] = lambda: 0,
     ) -> None:
         self._stopwatch = stopwatch
-        self._rows_of: dict[int, int | tuple[int, ...]] = {}  # key -> its rows
-        self._split_keys = 0  # how many keys have several rows, and so may be found twice
+        # Key -> its rows; of an open key with the number of filters that have each.
+        self._rows_of: dict[int, int | tuple[int, ...] | dict[int, int]] = {}
+        self._split_keys = 0  # how many keys may have several rows, and so may be found twice
         self._rows = Rows()
         self._attributes = AttributeTable()
         self._residuals = Residuals()
@@ -104,28 +105,65 @@ class Matcher:
         """Remember that `key`, not negative and not yet here, wants what passes the filter."""
         assert key >= 0
         assert key not in self._rows_of, key
-        rows: list[int] = []
+        rows: dict[int, None] = {}
         for conjunction in conjunctions(filter):
             row, is_new = self._row(conjunction)
             if row not in rows:
-                rows.append(row)
+                rows[row] = None
                 self._rows.join(row, key, is_new=is_new)
         self._split_keys += len(rows) > 1
-        self._rows_of[key] = rows[0] if len(rows) == 1 else tuple(rows)
+        self._rows_of[key] = next(iter(rows)) if len(rows) == 1 else tuple(rows)
+
+    def add_open(self, key: int) -> None:
+        """Remember a key that wants nothing yet, and then whatever any of its filters lets pass:
+        thousands, that come and go one by one by `extend` and `reduce`."""
+        assert key >= 0
+        assert key not in self._rows_of, key
+        self._rows_of[key] = {}
+        self._split_keys += 1
+
+    def extend(self, key: int, filter: Filter) -> None:
+        """One filter more for an open key."""
+        rows = self._open_rows(key)
+        for conjunction in conjunctions(filter):
+            row, is_new = self._row(conjunction)
+            if row not in rows:
+                rows[row] = 0
+                self._rows.join(row, key, is_new=is_new)
+            rows[row] += 1
+
+    def reduce(self, key: int, filter: Filter) -> None:
+        """One filter less for an open key, which was given it."""
+        rows = self._open_rows(key)
+        for conjunction in conjunctions(filter):
+            row, is_new = self._row(conjunction)
+            assert not is_new
+            rows[row] -= 1
+            if not rows[row]:
+                del rows[row]
+                self._leave(row, key)
+
+    def _open_rows(self, key: int) -> dict[int, int]:
+        rows = self._rows_of[key]
+        assert isinstance(rows, dict)
+        return rows
 
     def remove(self, key: int) -> None:
         """Forget a key that is here."""
         rows = self._rows_of.pop(key)
         if isinstance(rows, int):
             rows = (rows,)
-        self._split_keys -= len(rows) > 1
+        self._split_keys -= len(rows) > 1 or isinstance(rows, dict)
         for row in rows:
-            terms, guard = self._unpacked(self._rows.identity(row))
-            self._forget_topics_if_decided_by(terms)
-            if self._rows.leave(row, key):
-                self._displace(row, terms, guard)
-                self._rows.drop(row)
-                self._release(terms, guard)
+            self._leave(row, key)
+
+    def _leave(self, row: int, key: int) -> None:
+        terms, guard = self._unpacked(self._rows.identity(row))
+        self._forget_topics_if_decided_by(terms)
+        if self._rows.leave(row, key):
+            self._displace(row, terms, guard)
+            self._rows.drop(row)
+            self._release(terms, guard)
 
     def match(self, event: Event) -> list[int]:
         """The keys whose filters the event passes, ascending, each once."""
@@ -237,7 +275,7 @@ class Matcher:
 
     def _row(self, conjunction: Conjunction) -> tuple[int, bool]:
         """The row for the conjunction, and whether it is a new one."""
-        terms = [(self._acquire(key), lo, hi) for key, (lo, hi) in conjunction.box.items()]
+        terms = [(self._acquire(key), lo, hi) for key, (lo, hi) in conjunction.region.items()]
         terms.sort(key=_number)
         residual = conjunction.residual
         guard = _NO_GUARD if residual is None else self._residuals.acquire(residual)
@@ -248,10 +286,10 @@ class Matcher:
             self._release(terms, guard)
             return row, False
         row = self._rows.new(identity, is_guarded=guard != _NO_GUARD)
-        self._place(row, terms, guard)
+        self._insert(row, terms, guard)
         return row, True
 
-    def _place(self, row: int, terms: list[AttributeTerm], guard: int) -> None:
+    def _insert(self, row: int, terms: list[AttributeTerm], guard: int) -> None:
         if guard != _NO_GUARD:
             self._guards[row] = guard
         elif not terms:

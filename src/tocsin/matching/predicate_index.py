@@ -15,7 +15,7 @@ import numpy as np
 from tocsin.matching.attributes import Answers
 from tocsin.matching.clusters import AttributeTerm, Clusters
 from tocsin.matching.kernel import Floats, Ints, Kernel, numba_kernel, numpy_kernel
-from tocsin.matching.shelf import Shelf, shelf_width
+from tocsin.matching.row_table import RowTable, table_width
 
 FEW_ROWS_MAX = 64  # so many are tested faster one by one than by a kernel
 NUMBA_ROWS_MIN = 4_096  # from here on the kernel earns back the second it takes to compile
@@ -37,8 +37,8 @@ class PredicateIndex:
         self._kernel_is_final = use_numba is False
         self._few: dict[int, list[AttributeTerm]] | None = {}
         self._row_count = 0
-        self._shelves: dict[int, Shelf] = {}
-        self._slots = array("q")  # row -> where it stands on its shelf
+        self._tables: dict[int, RowTable] = {}
+        self._slots = array("q")  # row -> where it stands on its table
         self._cluster_of = array("q")  # row -> its cluster
         self._clusters = Clusters()
         self._seen: Floats = np.full(1, np.nan)
@@ -63,9 +63,9 @@ class PredicateIndex:
                 return
             few, self._few = self._few, None
             for each, its_terms in few.items():
-                self._shelve(each, its_terms)
+                self._insert(each, its_terms)
             return
-        self._shelve(row, terms)
+        self._insert(row, terms)
 
     def remove(self, row: int, terms: list[AttributeTerm]) -> None:
         """Forget a stored row; `terms` are those it was stored with."""
@@ -74,7 +74,7 @@ class PredicateIndex:
             del self._few[row]
             return
         cluster = self._cluster_of[row]
-        self._shelves[shelf_width(len(terms))].take(row, cluster)
+        self._tables[table_width(len(terms))].take(row, cluster)
         self._clusters.leave(cluster)
 
     def find(self, answers: Answers) -> Ints | list[int]:
@@ -96,16 +96,16 @@ class PredicateIndex:
         seen, found, found_count = self._seen, self._found, 0
         seen[numbers] = [value for _, value in answers]
         reached = np.array(clusters, np.int64)
-        for shelf in self._shelves.values():
-            shelf.make_room(len(self._clusters))
+        for table in self._tables.values():
+            table.make_room(len(self._clusters))
             found_count = self._kernel(
                 reached,
-                shelf.start,
-                shelf.count,
-                shelf.at,
-                shelf.lo,
-                shelf.hi,
-                shelf.row,
+                table.start,
+                table.count,
+                table.at,
+                table.lo,
+                table.hi,
+                table.row,
                 seen,
                 found,
                 found_count,
@@ -113,7 +113,7 @@ class PredicateIndex:
         seen[numbers] = np.nan
         return found[:found_count]
 
-    def _shelve(self, row: int, terms: list[AttributeTerm]) -> None:
+    def _insert(self, row: int, terms: list[AttributeTerm]) -> None:
         if row >= len(self._slots):
             more = array("q", bytes(8 * (row + 1 - len(self._slots))))
             self._slots.extend(more)
@@ -121,12 +121,12 @@ class PredicateIndex:
         self._make_room_to_see(terms[-1][0].number)
         cluster = self._clusters.join(terms)
         self._cluster_of[row] = cluster
-        width = shelf_width(len(terms))
-        shelf = self._shelves.get(width)
-        if shelf is None:
-            shelf = self._shelves[width] = Shelf(width, self._slots)
-        shelf.make_room(len(self._clusters))
-        shelf.put(row, cluster, [(attribute.number, lo, hi) for attribute, lo, hi in terms])
+        width = table_width(len(terms))
+        table = self._tables.get(width)
+        if table is None:
+            table = self._tables[width] = RowTable(width, self._slots)
+        table.make_room(len(self._clusters))
+        table.put(row, cluster, [(attribute.number, lo, hi) for attribute, lo, hi in terms])
 
     def _make_room_to_see(self, number: int) -> None:
         if number >= len(self._seen):

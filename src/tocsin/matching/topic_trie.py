@@ -1,8 +1,8 @@
 """Topic trie: which of the stored topic patterns fit a topic.
 
 Patterns without a wildcard are one dictionary. The others are a trie by level, walked with the set
-of all places that the levels so far can have led to: the cost is bounded by the trie and the depth
-of the topic, whatever `**` does, since no place is visited twice at one level.
+of all nodes that the levels so far can have led to: the cost is bounded by the trie and the depth
+of the topic, whatever `**` does, since no node is visited twice at one level.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ Levels = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class _Place:
+class _Node:
     """After some levels of a pattern; `pattern` is the number of the one that ends here."""
 
-    children: dict[str, _Place] = field(default_factory=dict)
+    children: dict[str, _Node] = field(default_factory=dict)
     pattern: int | None = None
     stays: bool = False  # reached by **: any further level leaves us here
 
@@ -28,7 +28,7 @@ class TopicTrie:
 
     def __init__(self) -> None:
         self._concrete: dict[str, int] = {}
-        self._root = _Place()
+        self._root = _Node()
         self._wild_count = 0
 
     def __len__(self) -> int:
@@ -39,17 +39,17 @@ class TopicTrie:
         if _is_concrete(levels):
             self._concrete["/".join(levels)] = pattern
             return
-        place = self._root
+        node = self._root
         for level in levels:
-            child = place.children.get(level)
+            child = node.children.get(level)
             if child is None:
-                child = place.children[level] = _Place(stays=level == MANY)
-            place = child
-        place.pattern = pattern
+                child = node.children[level] = _Node(stays=level == MANY)
+            node = child
+        node.pattern = pattern
         self._wild_count += 1
 
     def remove(self, levels: Levels) -> None:
-        """Forget a stored pattern, and the places that led to it alone."""
+        """Forget a stored pattern, and the nodes that led to it alone."""
         if _is_concrete(levels):
             del self._concrete["/".join(levels)]
             return
@@ -59,8 +59,8 @@ class TopicTrie:
         path[-1].pattern = None
         self._wild_count -= 1
         for depth in range(len(levels), 0, -1):
-            place = path[depth]
-            if place.children or place.pattern is not None:
+            node = path[depth]
+            if node.children or node.pattern is not None:
                 break
             del path[depth - 1].children[levels[depth - 1]]
 
@@ -70,10 +70,10 @@ class TopicTrie:
         found = [] if concrete is None else [concrete]
         if not self._root.children:
             return found
-        places = _with_none_of_many([self._root])
+        nodes = _with_none_of_many([self._root])
         for level in topic.split("/") if topic else ():
-            places = _with_none_of_many(_after(places, level))
-        found.extend(place.pattern for place in places if place.pattern is not None)
+            nodes = _with_none_of_many(_after(nodes, level))
+        found.extend(node.pattern for node in nodes if node.pattern is not None)
         return found
 
 
@@ -81,28 +81,28 @@ def _is_concrete(levels: Levels) -> bool:
     return ONE not in levels and MANY not in levels
 
 
-def _after(places: list[_Place], level: str) -> list[_Place]:
-    """Where one more level leads, from any of the places."""
-    after: list[_Place] = []
-    for place in places:
-        if place.stays:
-            after.append(place)
+def _after(nodes: list[_Node], level: str) -> list[_Node]:
+    """Where one more level leads, from any of the nodes."""
+    after: list[_Node] = []
+    for node in nodes:
+        if node.stays:
+            after.append(node)
         for name in (level, ONE):
-            child = place.children.get(name)
+            child = node.children.get(name)
             if child is not None:
                 after.append(child)
     return after
 
 
-def _with_none_of_many(places: list[_Place]) -> list[_Place]:
-    """The places, and those that a following ** reaches without a level; each once."""
-    reached = {id(place): place for place in places}
-    waiting = places
+def _with_none_of_many(nodes: list[_Node]) -> list[_Node]:
+    """The nodes, and those that a following ** reaches without a level; each once."""
+    reached = {id(node): node for node in nodes}
+    waiting = nodes
     while waiting:
         waiting = [
             child
-            for place in waiting
-            if (child := place.children.get(MANY)) is not None and id(child) not in reached
+            for node in waiting
+            if (child := node.children.get(MANY)) is not None and id(child) not in reached
         ]
-        reached.update((id(place), place) for place in waiting)
+        reached.update((id(node), node) for node in waiting)
     return list(reached.values())

@@ -1,6 +1,6 @@
-"""Shelf: rows of one width, those of a cluster side by side, so that a kernel can run along them.
+"""RowTable: rows of one width, those of a cluster side by side, so that a kernel can scan them.
 
-A row is `width` terms (attribute, lowest, highest). Each cluster has a slice of the shelf with room
+A row is `width` terms (attribute, lowest, highest). Each cluster has a slice of the table with room
 for a power of two of rows; when it is full the cluster moves to a slice twice as long. A row that
 leaves is overwritten by the last of its cluster. Nothing is ever rebuilt or sorted.
 """
@@ -18,13 +18,13 @@ Term = tuple[int, float, float]
 """(attribute number, lowest, highest): the attribute is there, and its value between the two."""
 
 ALWAYS: Term = (0, float("-inf"), float("inf"))
-"""Fills a row up to its shelf's width: attribute 0 is one that every event has."""
+"""Fills a row up to its table's width: attribute 0 is one that every event has."""
 
 _SLOTS_AT_FIRST = 64
 
 
-def shelf_width(term_count: int) -> int:
-    """The width of the shelf for a row of so many terms: the next power of two, at least 2."""
+def table_width(term_count: int) -> int:
+    """The width of the table for a row of so many terms: the next power of two, at least 2."""
     return 1 << max(term_count - 1, 1).bit_length()
 
 
@@ -33,8 +33,8 @@ def _next_room(room: int) -> int:
     return 2 * room if room > 1 else 4 if room else 1
 
 
-class Shelf:
-    """The rows of one width. `slots` (shared by all shelves) says where each row stands."""
+class RowTable:
+    """The rows of one width. `slots` (shared by all tables) says where each row stands."""
 
     def __init__(self, width: int, slots: array[int]) -> None:
         self.width = width

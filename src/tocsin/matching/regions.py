@@ -1,9 +1,9 @@
-"""Boxes: a filter as alternatives, each a conjunction with one range for each facet it names.
+"""Regions: a filter as alternatives, each a hyper-rectangle with one range for each facet it names.
 
-Facets of one name are not independent (the text "7" is also the number 7), so a box can be closed:
-what one facet says about another is added, and contradictions between them show as emptiness. A
-`Not` is driven down to the leaves; a denied leaf is kept as it is, because the opposite of a
-predicate is not a predicate (an event without the attribute fails both).
+Facets of one name are not independent (the text "7" is also the number 7), so a region can be
+closed: what one facet says about another is added, and contradictions between them show as
+emptiness. A `Not` is driven down to the leaves; a denied leaf is kept as it is, because the
+opposite of a predicate is not a predicate (an event without the attribute fails both).
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from tocsin.matching.ranges import (
     text_range,
 )
 
-BOXES_MAX = 32  # alternatives of one filter; covering compares every pair of two filters' boxes
-TOPIC_PAIRS_MAX = 64  # of patterns compared between two boxes; people write one or two in a filter
-BOXES_KEPT = 4_096
+REGIONS_MAX = 32  # alternatives of one filter; covering compares every pair of two filters' regions
+TOPIC_PAIRS_MAX = 64  # of patterns compared between two regions; most filters have one or two
+REGIONS_CACHED_MAX = 4_096
 
 # The string form of an attribute, which `TextIs` asks; no facet, but a text like one.
 STRING_FORM = "t"
@@ -63,8 +63,8 @@ _NO_NUMBER = NumberRange(low=1.0, high=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
-    """A conjunction. Every field narrows it; the box without any lets every event through."""
+class Region:
+    """A conjunction. Every field narrows it; the region without any lets every event through."""
 
     ranges: Mapping[FacetKey, Range] = field(default_factory=dict)
     names: frozenset[str] = frozenset()  # attributes that must be there
@@ -73,11 +73,11 @@ class Box:
     denied: frozenset[Leaf] = frozenset()
     is_impossible: bool = False
 
-    def __and__(self, other: Box) -> Box:
+    def __and__(self, other: Region) -> Region:
         ranges = dict(self.ranges)
         for key, bound in other.ranges.items():
             ranges[key] = both(ranges.get(key), bound)
-        return Box(
+        return Region(
             ranges,
             self.names | other.names,
             self.patterns | other.patterns,
@@ -87,67 +87,67 @@ class Box:
         )
 
 
-EVERY_EVENT = Box()
-NO_EVENT = Box(is_impossible=True)
+EVERY_EVENT = Region()
+NO_EVENT = Region(is_impossible=True)
 
 
-@lru_cache(maxsize=BOXES_KEPT)
-def boxes(wanted: Filter) -> tuple[Box, ...] | None:
-    """Boxes that together let through what the filter does; None if they are too many."""
-    return _boxes(wanted, denied=False)
+@lru_cache(maxsize=REGIONS_CACHED_MAX)
+def regions(wanted: Filter) -> tuple[Region, ...] | None:
+    """Regions that together let through what the filter does; None if they are too many."""
+    return _regions(wanted, denied=False)
 
 
-def _boxes(wanted: Filter, *, denied: bool) -> tuple[Box, ...] | None:
+def _regions(wanted: Filter, *, denied: bool) -> tuple[Region, ...] | None:
     match wanted:
         case Not(part):
-            return _boxes(part, denied=not denied)
+            return _regions(part, denied=not denied)
         case All(parts) | AnyOf(parts):
             # De Morgan: of a denied `All` at least one part fails, of a denied `AnyOf` every part.
             if isinstance(wanted, All) is denied:
                 return _alternatives(parts, denied=denied)
             return _product(parts, denied=denied)
     if denied:
-        return (Box(denied=frozenset({wanted})),)
-    return (leaf_box(wanted),)
+        return (Region(denied=frozenset({wanted})),)
+    return (leaf_region(wanted),)
 
 
-def _alternatives(parts: tuple[Filter, ...], *, denied: bool) -> tuple[Box, ...] | None:
-    found: list[Box] = []
+def _alternatives(parts: tuple[Filter, ...], *, denied: bool) -> tuple[Region, ...] | None:
+    found: list[Region] = []
     for part in parts:
-        more = _boxes(part, denied=denied)
-        if more is None or len(found) + len(more) > BOXES_MAX:
+        more = _regions(part, denied=denied)
+        if more is None or len(found) + len(more) > REGIONS_MAX:
             return None
         found.extend(more)
     return tuple(found)
 
 
-def _product(parts: tuple[Filter, ...], *, denied: bool) -> tuple[Box, ...] | None:
-    found: tuple[Box, ...] = (EVERY_EVENT,)
+def _product(parts: tuple[Filter, ...], *, denied: bool) -> tuple[Region, ...] | None:
+    found: tuple[Region, ...] = (EVERY_EVENT,)
     for part in parts:
-        more = _boxes(part, denied=denied)
-        if more is None or len(found) * len(more) > BOXES_MAX:
+        more = _regions(part, denied=denied)
+        if more is None or len(found) * len(more) > REGIONS_MAX:
             return None
         found = tuple(one & other for one in found for other in more)
     return found
 
 
-@lru_cache(maxsize=BOXES_KEPT)
-def leaf_box(leaf: Leaf) -> Box:
+@lru_cache(maxsize=REGIONS_CACHED_MAX)
+def leaf_region(leaf: Leaf) -> Region:
     """The events that one leaf lets through."""
     match leaf:
         case TopicIs(pattern):
-            return Box(patterns=frozenset({pattern}))
+            return Region(patterns=frozenset({pattern}))
         case Sql() | XPath():
-            return Box(expressions=frozenset({leaf}))
+            return Region(expressions=frozenset({leaf}))
         case TextIs(name, how, text):
-            return Box({(name, STRING_FORM): text_range(how, text)}, frozenset({name}))
+            return Region({(name, STRING_FORM): text_range(how, text)}, frozenset({name}))
         case Predicate(name, Operator.EXISTS):
-            return Box(names=frozenset({name}))
+            return Region(names=frozenset({name}))
     kind = predicate_kind(leaf.value, leaf.unit)
     wanted = comparand(leaf)
     if kind is None or wanted is None:
         return NO_EVENT
-    return Box({(leaf.name, kind): _range(leaf.operator, wanted)}, frozenset({leaf.name}))
+    return Region({(leaf.name, kind): _range(leaf.operator, wanted)}, frozenset({leaf.name}))
 
 
 def _range(how: Operator, wanted: float | str | bool) -> Range:
@@ -158,39 +158,39 @@ def _range(how: Operator, wanted: float | str | bool) -> Range:
     return number_range(how, wanted)
 
 
-@lru_cache(maxsize=BOXES_KEPT)
-def inhabited_boxes(wanted: Filter) -> tuple[Box, ...] | None:
-    """As `boxes`, each closed, and without those that are known to be empty."""
-    found = boxes(wanted)
+@lru_cache(maxsize=REGIONS_CACHED_MAX)
+def inhabited_regions(wanted: Filter) -> tuple[Region, ...] | None:
+    """As `regions`, each closed, and without those that are known to be empty."""
+    found = regions(wanted)
     if found is None:
         return None
-    return tuple(closed for box in found if not is_empty(closed := _closed(box)))
+    return tuple(closed for region in found if not is_empty(closed := _closed(region)))
 
 
-def meet(one: Box, other: Box) -> bool:
-    """False only if no event is in both boxes."""
+def meet(one: Region, other: Region) -> bool:
+    """False only if no event is in both regions."""
     return not is_empty(_closed(one & other))
 
 
-def is_empty(closed: Box) -> bool:
-    """True only if no event is in the box, which has to be closed."""
+def is_empty(closed: Region) -> bool:
+    """True only if no event is in the region, which has to be closed."""
     if closed.is_impossible or any(bound.is_empty for bound in closed.ranges.values()):
         return True
     pairs = combinations(sorted(closed.patterns, key=str), 2)
     if any(not one.intersects(other) for one, other in islice(pairs, TOPIC_PAIRS_MAX)):
         return True
-    return any(_is_within(closed, leaf_box(leaf)) for leaf in closed.denied)
+    return any(_is_within(closed, leaf_region(leaf)) for leaf in closed.denied)
 
 
-def box_covers(wide: Box, narrow: Box) -> bool:
-    """True only if every event in the narrow box, which has to be closed, is in the wide one."""
+def region_covers(wide: Region, narrow: Region) -> bool:
+    """True only if every event in the narrow region, which has to be closed, is in the wide one."""
     return _is_within(narrow, wide) and not any(
-        meet(narrow, leaf_box(leaf)) for leaf in wide.denied
+        meet(narrow, leaf_region(leaf)) for leaf in wide.denied
     )
 
 
-def _is_within(narrow: Box, wide: Box) -> bool:
-    """Whether a closed box lies in another, leaving out what that one denies."""
+def _is_within(narrow: Region, wide: Region) -> bool:
+    """Whether a closed region lies in another, leaving out what that one denies."""
     return (
         not wide.is_impossible
         and narrow.names >= wide.names
@@ -211,18 +211,18 @@ def _topics_within(narrow: frozenset[TopicPattern], wide: frozenset[TopicPattern
     return all(any(pattern.covers(each) for each in narrow) for pattern in wide)
 
 
-def _closed(box: Box) -> Box:
+def _closed(region: Region) -> Region:
     """The same events, with what their facets say about each other added."""
     kinds_of: dict[str, set[str]] = {}
-    for name, kind in box.ranges:
+    for name, kind in region.ranges:
         kinds_of.setdefault(name, set()).add(kind)
-    ranges = dict(box.ranges)
+    ranges = dict(region.ranges)
     for name, kinds in kinds_of.items():
         if _never_together(kinds):
             return NO_EVENT
         for kind, bound in _implied_by_text(ranges.get((name, TEXT)), kinds):
             ranges[name, kind] = both(ranges.get((name, kind)), bound)
-    return replace(box, ranges=ranges)
+    return replace(region, ranges=ranges)
 
 
 def _never_together(kinds: set[str]) -> bool:

@@ -1,0 +1,226 @@
+"""Advertisements: the subscription routing table (SRT). What there is, and over which link.
+
+They are flooded: a broker takes one from a neighbour and sends it to all others. The tree has one
+way to each broker, so an advertisement that also comes over a second link is kept aside, and used
+when the first one withdraws it or goes down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from tocsin.overlay.discovery.context import CLIENT, Context
+from tocsin.overlay.discovery.conversion import from_row
+from tocsin.overlay.discovery.requests import ModelType
+from tocsin.overlay.region import Region, Regions
+from tocsin.wire.link.discovery_messages import Advertise, Unadvertise
+
+ResourceKey = tuple[str, str]
+"""(broker, resource)."""
+
+RowKey = tuple[ResourceKey, int]
+RegionsFactory = Callable[[], Regions[RowKey]]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An advertisement and where it came from."""
+
+    message: Advertise
+    rows: tuple[Region, ...]
+    last_hop: str
+
+    @property
+    def key(self) -> ResourceKey:
+        return self.message.broker, self.message.resource_id
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.message.model == ModelType.DYNAMIC
+
+
+Changed = Callable[[Entry | None, Entry | None, int], None]
+"""Called with an entry as it was, as it is now, and the time."""
+
+
+class Advertisements:
+    """The advertisements of all brokers, static and dynamic ones in a table each."""
+
+    def __init__(
+        self,
+        context: Context,
+        static: Regions[RowKey],
+        dynamic: Regions[RowKey],
+        local: Regions[RowKey],
+        changed: Changed,
+    ) -> None:
+        self._context = context
+        self._entries: dict[ResourceKey, Entry] = {}
+        self._aside: dict[ResourceKey, dict[str, Entry]] = {}
+        self._aside_count = 0
+        self._static = static
+        self._dynamic = dynamic
+        self._local = local  # those of this broker, among the dynamic ones
+        self._changed = changed
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entries(self) -> Iterator[Entry]:
+        return iter(self._entries.values())
+
+    def get(self, key: ResourceKey) -> Entry | None:
+        return self._entries.get(key)
+
+    def hops_to(self, key: ResourceKey) -> int:
+        entry = self._entries.get(key)
+        return entry.message.hops if entry else 0
+
+    def next_hops(self, request: Region) -> set[str]:
+        """Where dynamic resources are that the request may be for; CLIENT means here."""
+        self._context.counters.matching_operations += 1
+        return self._dynamic.groups_overlapping(request)
+
+    def local_resources(self, request: Region) -> list[str]:
+        """The dynamic resources of this broker that the request may be for."""
+        return list(dict.fromkeys(key[1] for key, _ in self._local.overlapping(request)))
+
+    def static_entries(self, request: Region) -> list[Entry]:
+        """Every static resource that the request overlaps."""
+        self._context.counters.matching_operations += 1
+        keys = dict.fromkeys(key for key, _ in self._static.overlapping(request))
+        return [self._entries[key] for key in keys]
+
+    def receive(self, neighbour: str, message: Advertise, now_ns: int) -> None:
+        """Takes a neighbour's advertisement and floods it on."""
+        entry = self._entry(neighbour, message)
+        if entry is None:
+            return
+        known = self._entries.get(entry.key)
+        if known is None and self.is_full:
+            self._context.drop("too many advertisements")
+        elif known is not None and known.last_hop != neighbour:
+            self._put_aside(entry)
+        elif known is not None and known.message.adv_id == message.adv_id:
+            self._context.drop("advertisement known")
+        else:
+            self.put(entry, now_ns)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._entries) + self._aside_count >= self._context.options.advertisements_max
+
+    def _entry(self, neighbour: str, message: Advertise) -> Entry | None:
+        if message.broker == self._context.broker_id:
+            self._context.drop("advertisement of this broker's own, from a neighbour")
+        elif message.model not in (ModelType.STATIC, ModelType.DYNAMIC):
+            self._context.drop("advertisement of an unknown model")
+        elif message.hops >= self._context.options.hops_max:
+            self._context.drop("advertisement came over too many links")
+        else:
+            rows = tuple(map(from_row, message.rows))
+            if all(row is not None for row in rows):
+                here = msgspec.structs.replace(message, hops=message.hops + 1)
+                return Entry(here, tuple(row for row in rows if row is not None), neighbour)
+            self._context.drop("advertisement with an invalid region")
+        return None
+
+    def _put_aside(self, entry: Entry) -> None:
+        if self.is_full:
+            self._context.drop("too many advertisements")
+            return
+        aside = self._aside.setdefault(entry.key, {})
+        self._aside_count += entry.last_hop not in aside
+        aside[entry.last_hop] = entry
+
+    def put(self, entry: Entry, now_ns: int) -> None:
+        """Adds an entry in place of the one that there was, and floods it."""
+        old = self._entries.get(entry.key)
+        if old is not None:
+            self._take_out(old)
+        self._add(entry)
+        self._flood(entry.message, but_not=entry.last_hop)
+        self._changed(old, entry, now_ns)
+
+    def _add(self, entry: Entry) -> None:
+        self._entries[entry.key] = entry
+        table = self._dynamic if entry.is_dynamic else self._static
+        for number, row in enumerate(entry.rows):
+            table.add((entry.key, number), row, entry.last_hop)
+            if entry.is_dynamic and entry.last_hop == CLIENT:
+                self._local.add((entry.key, number), row, CLIENT)
+
+    def _take_out(self, entry: Entry) -> None:
+        del self._entries[entry.key]
+        table = self._dynamic if entry.is_dynamic else self._static
+        for number in range(len(entry.rows)):
+            table.remove((entry.key, number))
+            if entry.is_dynamic and entry.last_hop == CLIENT:
+                self._local.remove((entry.key, number))
+
+    def withdraw(self, neighbour: str, message: Unadvertise, now_ns: int) -> None:
+        """Takes a neighbour's withdrawal, which counts for what came from there alone."""
+        key = (message.broker, message.resource_id)
+        entry = self._entries.get(key)
+        if entry is not None and entry.last_hop == neighbour:
+            self.remove(entry, now_ns)
+        elif self._pop_aside(key, neighbour) is None:
+            self._context.drop("withdrawal of an advertisement that did not come from there")
+
+    def remove(self, entry: Entry, now_ns: int) -> None:
+        """Takes an entry out. Another way to the same resource takes its place, if there is one."""
+        self._take_out(entry)
+        other = self._other_way(entry.key)
+        if other is None:
+            self._flood(_withdrawal(entry), but_not=entry.last_hop)
+            self._changed(entry, None, now_ns)
+            return
+        self._add(other)
+        # The others have it from here, and still can; only these two have to be told.
+        self._send(other.last_hop, _withdrawal(entry))
+        self._send(entry.last_hop, other.message)
+        self._changed(entry, other, now_ns)
+
+    def _other_way(self, key: ResourceKey) -> Entry | None:
+        for neighbour in self._aside.get(key, {}):
+            return self._pop_aside(key, neighbour)
+        return None
+
+    def _pop_aside(self, key: ResourceKey, neighbour: str) -> Entry | None:
+        aside = self._aside.get(key, {})
+        entry = aside.pop(neighbour, None)
+        self._aside_count -= entry is not None
+        if not aside:
+            self._aside.pop(key, None)
+        return entry
+
+    def link_up(self, neighbour: str) -> None:
+        """Sends everything that is known to a new neighbour."""
+        for entry in self._entries.values():
+            if entry.last_hop != neighbour:
+                self._send(neighbour, entry.message)
+
+    def link_down(self, neighbour: str, now_ns: int) -> None:
+        """Forgets everything that came over the link."""
+        for key in [key for key, aside in self._aside.items() if neighbour in aside]:
+            self._pop_aside(key, neighbour)
+        lost = [entry for entry in self._entries.values() if entry.last_hop == neighbour]
+        for entry in lost:
+            self.remove(entry, now_ns)
+
+    def _flood(self, message: Advertise | Unadvertise, but_not: str) -> None:
+        for neighbour in self._context.neighbours:
+            if neighbour != but_not:
+                self._context.send(neighbour, message)
+
+    def _send(self, neighbour: str, message: Advertise | Unadvertise) -> None:
+        if neighbour in self._context.neighbours:
+            self._context.send(neighbour, message)
+
+
+def _withdrawal(entry: Entry) -> Unadvertise:
+    message = entry.message
+    return Unadvertise(message.adv_id, message.broker, message.resource_id)

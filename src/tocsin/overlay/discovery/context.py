@@ -1,0 +1,113 @@
+"""What the parts of discovery share: who this broker is, what it counts, and what it wants done."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from heapq import heappop, heappush
+
+from tocsin.overlay.discovery.effects import Effect, Send
+from tocsin.overlay.discovery.options import DiscoveryOptions
+from tocsin.wire.link.discovery_messages import (
+    Advertise,
+    Cancel,
+    CoverGone,
+    Discover,
+    DiscoveryMessage,
+    Done,
+    Results,
+    Unadvertise,
+    Update,
+)
+
+CLIENT = ""  # the last hop of what a client of this broker sent
+
+
+@dataclass(slots=True)
+class Counters:
+    """How much was sent to neighbours, looked up and dropped since the start."""
+
+    advertisements: int = 0
+    subscriptions: int = 0  # requests: the paper's subscription messages
+    publications: int = 0  # packages of results: the paper's publication messages
+    results: int = 0  # in those packages
+    updates: int = 0
+    end_markers: int = 0
+    cover_gone: int = 0
+    cancels: int = 0
+    matching_operations: int = 0  # a request against all advertisements
+    covering_lookups: int = 0  # a request against those that may cover it
+    covered: int = 0  # requests that found a cover here
+    received: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)  # by reason
+
+    def plain(self) -> dict[str, object]:
+        return asdict(self)
+
+
+_COUNTED: dict[type[DiscoveryMessage], str] = {
+    Advertise: "advertisements",
+    Unadvertise: "advertisements",
+    Discover: "subscriptions",
+    Results: "publications",
+    Done: "end_markers",
+    CoverGone: "cover_gone",
+    Cancel: "cancels",
+    Update: "updates",
+}
+
+
+@dataclass(slots=True)
+class Timers:
+    """What is due when. An entry may be out of date: whoever is called looks again."""
+
+    _heap: list[tuple[int, int, str, str]] = field(default_factory=list)
+    _count: int = 0
+
+    def add(self, due_ns: int, what: str, id: str) -> None:
+        self._count += 1
+        heappush(self._heap, (due_ns, self._count, what, id))
+
+    def next_due_ns(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+    def pop_due(self, now_ns: int) -> tuple[str, str] | None:
+        """The next of what is due, as what and whose."""
+        if not self._heap or self._heap[0][0] > now_ns:
+            return None
+        _, _, what, id = heappop(self._heap)
+        return what, id
+
+
+@dataclass(slots=True)
+class Context:
+    """Shared by the parts of one broker's discovery."""
+
+    broker_id: str
+    options: DiscoveryOptions
+    counters: Counters = field(default_factory=Counters)
+    timers: Timers = field(default_factory=Timers)
+    neighbours: dict[str, None] = field(default_factory=dict)
+    effects: list[Effect] = field(default_factory=list)
+    attempts: int = 0
+
+    def next_attempt(self) -> int:
+        """Another number for each time that a request is sent from here (A8)."""
+        self.attempts += 1
+        return self.attempts
+
+    def send(self, neighbour: str, message: DiscoveryMessage) -> None:
+        self.count(message)
+        self.effects.append(Send(neighbour, message))
+
+    def count(self, message: DiscoveryMessage) -> None:
+        name = _COUNTED[type(message)]
+        setattr(self.counters, name, getattr(self.counters, name) + 1)
+        if isinstance(message, Results):
+            self.counters.results += len(message.results)
+
+    def drop(self, reason: str) -> None:
+        self.counters.dropped[reason] = self.counters.dropped.get(reason, 0) + 1
+
+    def take_effects(self) -> list[Effect]:
+        taken, self.effects = self.effects, []
+        return taken

@@ -1,0 +1,138 @@
+"""Region index: a table of regions whose answers cost what they contain, not what is stored.
+
+There is an index for each kind of question, made when the question is first asked and kept in step
+from then on: a table of advertisements is never asked for covers, one of requests seldom for
+anything else. All of them equal a scan of the table by test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Generic
+
+import numpy as np
+
+from tocsin.event.event import Value
+from tocsin.matching.kernel import Ints
+from tocsin.overlay.interval_index import IntervalIndex
+from tocsin.overlay.overlap_index import OverlapIndex, Term
+from tocsin.overlay.region import Key, Region, day_rows, point
+
+
+class RegionIndex(Generic[Key]):
+    """`Regions`, answered by indexes."""
+
+    def __init__(self, *, use_numba: bool | None = None) -> None:
+        self._use_numba = use_numba
+        self._added = 0
+        self._rows: dict[Key, tuple[int, Region, str]] = {}  # the oldest first
+        self._keys: dict[int, Key] = {}  # by serial number
+        self._covers: IntervalIndex | None = None
+        self._requests: IntervalIndex | None = None
+        self._offers: dict[str, OverlapIndex] | None = None  # by group
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, key: Key, region: Region, group: str = "") -> None:
+        self.remove(key)
+        serial = self._added
+        self._added += 1
+        self._rows[key] = serial, region, group
+        self._keys[serial] = key
+        if region.is_empty:
+            return
+        for index in (self._covers, self._requests):
+            if index is not None:
+                index.add(serial, region)
+        if self._offers is not None:
+            _offer(self._offers, serial, region, group)
+
+    def remove(self, key: Key) -> None:
+        row = self._rows.pop(key, None)
+        if row is None:
+            return
+        serial, region, group = row
+        del self._keys[serial]
+        if region.is_empty:
+            return
+        for index in (self._covers, self._requests):
+            if index is not None:
+                index.remove(serial)
+        if self._offers is not None:
+            self._offers[group].remove(serial)
+            if not self._offers[group]:
+                del self._offers[group]
+
+    def first_cover(self, region: Region, but_not: Collection[Key] = ()) -> Key | None:
+        if region.is_empty:  # everything covers it
+            return next((key for key in self._rows if key not in but_not), None)
+        if self._covers is None:
+            self._covers = self._interval_index(by_value=True)
+        found = self._covers.containing(region)
+        if but_not and len(found):
+            left_out = [self._rows[key][0] for key in but_not if key in self._rows]
+            found = found[~np.isin(found, left_out)]
+        return self._keys[int(found.min())] if len(found) else None
+
+    def overlapping(self, request: Region) -> list[Key]:
+        if request.is_empty or not self._rows:
+            return []
+        terms = _terms(request)
+        found = [index.find(terms) for index in self._by_group().values()]
+        return self._oldest_first(np.concatenate(found)) if found else []
+
+    def groups_overlapping(self, request: Region) -> set[str]:
+        if request.is_empty or not self._rows:
+            return set()
+        terms = _terms(request)
+        return {group for group, index in self._by_group().items() if index.any(terms)}
+
+    def requests_overlapping(self, advertisement: Region) -> list[Key]:
+        if advertisement.is_empty or not self._rows:
+            return []
+        if self._requests is None:
+            self._requests = self._interval_index(by_value=False)
+        return self._oldest_first(self._requests.met_by(advertisement))
+
+    def admitting(self, values: Mapping[str, Value]) -> list[Key]:
+        if not self._rows:
+            return []
+        if self._covers is None:
+            self._covers = self._interval_index(by_value=True)
+        found = [self._covers.containing(row) for row in day_rows(point(values))]
+        return self._oldest_first(np.unique(np.concatenate(found)))
+
+    def _interval_index(self, *, by_value: bool) -> IntervalIndex:
+        index = IntervalIndex(by_value=by_value, use_numba=self._use_numba)
+        for serial, region, _ in self._rows.values():
+            if not region.is_empty:
+                index.add(serial, region)
+        return index
+
+    def _by_group(self) -> dict[str, OverlapIndex]:
+        if self._offers is None:
+            self._offers = {}
+            for serial, region, group in self._rows.values():
+                if not region.is_empty:
+                    _offer(self._offers, serial, region, group)
+        return self._offers
+
+    def _oldest_first(self, serials: Ints) -> list[Key]:
+        keys = self._keys
+        return [keys[serial] for serial in np.sort(serials).tolist()]
+
+
+def _offer(offers: dict[str, OverlapIndex], serial: int, region: Region, group: str) -> None:
+    index = offers.get(group)
+    if index is None:
+        index = offers[group] = OverlapIndex()
+    index.add(serial, _terms(region))
+
+
+def _terms(region: Region) -> Sequence[Term]:
+    """A text is an attribute of its own, which a box has or has not."""
+    return [
+        ((*key, bound), 1.0, 1.0) if isinstance(bound, str) else (key, *bound)
+        for key, bound in region.bounds.items()
+    ]

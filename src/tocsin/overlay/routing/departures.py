@@ -1,0 +1,175 @@
+"""Departures: neighbours that leave, brokers that turn up elsewhere, and those gone for good.
+
+What a neighbour asked for outlives its link: the log keeps it until the neighbour returns. It goes
+when its origin is reached through somebody else, or is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from tocsin.errors import BrokerStillThere, NoSuchBroker
+from tocsin.event.filter import EVERYTHING
+from tocsin.overlay.routing.effects import (
+    EntryKey,
+    Moved,
+    NeighbourDown,
+    NeighbourForgotten,
+    Send,
+)
+from tocsin.overlay.routing.state import ADVERTISEMENTS, SUBSCRIPTIONS, RouterState
+from tocsin.wire.link.messages import ENTRY_ID_CHARS_MAX, Forget
+
+KEPT = "kept/"  # begins the ids of entries that are kept for brokers behind a neighbour
+FILTERS_MAX = 1_000  # for one broker that moved; with more it is sent everything that is kept
+
+
+def left(state: RouterState, neighbour: str, now_ns: int) -> None:
+    """The neighbour is not connected any more."""
+    known = state.neighbours[neighbour]
+    known.gone_ns = known.seen_ns = now_ns
+    behind = state.reach.behind(neighbour)
+    known.behind = tuple(broker for broker in behind if broker != state.own.broker)
+    state.save_neighbour(neighbour)
+    state.effects.append(NeighbourDown(neighbour))
+    gone = state.reach.remove_neighbour(neighbour)
+    state.set_live(neighbour, is_live=False)
+    state.displaced.update(gone)
+    state.touched.update(dict.fromkeys(gone))
+    tables = (state.advertisements, state.subscriptions)
+    origins = {origin for table in tables for origin, _ in table.said(neighbour)}
+    arrived(state, sorted({*gone, *origins}))
+
+
+def arrived(state: RouterState, brokers: Iterable[str]) -> None:
+    """These brokers are reached through a neighbour now."""
+    here = [broker for broker in brokers if state.reach.way_to(broker) is not None]
+    state.touched.update(dict.fromkeys(here))
+    for broker in here:
+        state.set_forgotten(broker, None)
+    if here:
+        for neighbour in [each for each in state.neighbours if state.is_down(each)]:
+            _hand_over(state, neighbour, set(here))
+    state.advertisements.choose_again()
+    state.subscriptions.choose_again()
+
+
+def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> None:
+    """What is kept for a neighbour that is away, and is reached in another way by now, goes."""
+    known = state.neighbours[neighbour]
+    moved = [broker for broker in known.behind if broker in here]
+    if moved:
+        known.behind = tuple(broker for broker in known.behind if broker not in here)
+        state.save_neighbour(neighbour)
+    for key in _said_about(state, ADVERTISEMENTS, neighbour, here):
+        state.take(ADVERTISEMENTS, neighbour, key)
+    said = _said_about(state, SUBSCRIPTIONS, neighbour, here)
+    for key in said:
+        entry = state.subscriptions.entries[key]
+        text, wanted = state.subscriptions.said(neighbour)[key]
+        state.take(SUBSCRIPTIONS, neighbour, key)
+        if known.behind and key[0] != neighbour and not key[1].startswith(KEPT):
+            # It may have stood for what others there asked for, who are not reached yet.
+            kept = (neighbour, f"{KEPT}{key[0]}/{key[1]}"[:ENTRY_ID_CHARS_MAX])
+            state.put(SUBSCRIPTIONS, neighbour, kept, text, wanted)
+        way = state.reach.way_to(key[0])
+        # If another neighbour says the entry too, the update that follows reports the move. If
+        # none does, a wider one stands for it there.
+        if key not in state.subscriptions.entries and entry.hop == neighbour and way is not None:
+            state.effects.append(Moved(key, entry.filter, neighbour, way))
+    for broker in moved:
+        _hand_over_covered(state, neighbour, broker, said)
+    if not known.behind:
+        for key in list(state.subscriptions.said(neighbour)):
+            if key[1].startswith(KEPT):
+                state.take(SUBSCRIPTIONS, neighbour, key)
+    if state.reach.way_to(neighbour) is not None and not state.subscriptions.said(neighbour):
+        _drop_neighbour(state, neighbour)
+
+
+def _hand_over_covered(
+    state: RouterState, neighbour: str, broker: str, said: Collection[EntryKey]
+) -> None:
+    """A wider entry may have stood for what this broker asked for, so that none of its own is
+    known. It is sent what anybody wants there where it is now, and stores what it wants."""
+    way = state.reach.way_to(broker)
+    assert way is not None
+    wanted = state.subscriptions.by_hop.get(way, {})
+    filters = {key[1]: entry.filter for key, entry in wanted.items()}
+    if len(filters) > FILTERS_MAX:
+        filters = {"": EVERYTHING}
+    for name, wide in filters.items():
+        if (broker, name) not in said:
+            state.effects.append(Moved((broker, name), wide, neighbour, way))
+
+
+def _said_about(
+    state: RouterState, name: str, neighbour: str, origins: Collection[str]
+) -> list[EntryKey]:
+    return [key for key in state.table(name).said(neighbour) if key[0] in origins]
+
+
+def _drop_neighbour(state: RouterState, neighbour: str) -> None:
+    for name in (ADVERTISEMENTS, SUBSCRIPTIONS):
+        for key in list(state.table(name).said(neighbour)):
+            state.take(name, neighbour, key)
+    del state.neighbours[neighbour]
+    state.save_neighbour(neighbour)
+    state.effects.append(NeighbourForgotten(neighbour))
+
+
+def forget(state: RouterState, broker: str, now_ns: int) -> None:
+    """On the word of an operator."""
+    if broker == state.own.broker or state.reach.way_to(broker) or broker in state.link_of:
+        raise BrokerStillThere(
+            f"broker {broker} is connected to the overlay",
+            remedy="Only one that is gone can be forgotten: stop it first.",
+        )
+    origins = {
+        origin
+        for table in (state.advertisements, state.subscriptions)
+        for origin, _ in table.entries
+    }
+    if broker not in origins and broker not in state.neighbours:
+        raise NoSuchBroker(
+            f"broker {broker} is not known here",
+            remedy="`tocsin overlay` lists the brokers that are.",
+        )
+    hear_forget(state, broker, now_ns)
+
+
+def hear_forget(state: RouterState, broker: str, said_ns: int) -> None:
+    """A broker is gone, somebody says: believed of all that are not connected, and were not since
+    that was said; told to all."""
+    if broker in state.forgotten or broker == state.own.broker:
+        return
+    known = state.neighbours.get(broker)
+    if known is not None and known.seen_ns > said_ns:
+        return
+    if broker in state.link_of or state.reach.way_to(broker) is not None:
+        return
+    while len(state.forgotten) >= state.options.brokers_max:
+        state.set_forgotten(min(state.forgotten, key=state.forgotten.__getitem__), None)
+    state.set_forgotten(broker, said_ns)
+    if broker in state.neighbours:
+        _drop_neighbour(state, broker)
+    for neighbour, known in state.neighbours.items():
+        if state.is_down(neighbour):
+            known.behind = tuple(each for each in known.behind if each != broker)
+            for name in (ADVERTISEMENTS, SUBSCRIPTIONS):
+                for key in _said_about(state, name, neighbour, {broker}):
+                    state.take(name, neighbour, key)
+    for link in state.up_links():
+        state.effects.append(Send(link.number, Forget(broker, said_ns)))
+
+
+def forget_the_long_gone(state: RouterState, now_ns: int) -> None:
+    """Neighbours that have been away for longer than is waited for."""
+    for neighbour, known in list(state.neighbours.items()):
+        gone_ns = known.gone_ns
+        if gone_ns is not None and now_ns - gone_ns >= state.options.forget_after_ns:
+            if state.reach.way_to(neighbour) is None:
+                state.set_forgotten(neighbour, None)
+                hear_forget(state, neighbour, now_ns)
+            else:
+                _drop_neighbour(state, neighbour)

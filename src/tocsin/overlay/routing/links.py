@@ -1,0 +1,142 @@
+"""Link: one connection to a neighbour, from its first message on; and who may be a neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum, auto
+
+from tocsin.errors import (
+    BadLinkMessage,
+    LinkCycle,
+    LinkToItself,
+    LinkTwice,
+    LinkVersion,
+    RoutingTableFull,
+    TocsinError,
+)
+from tocsin.overlay.routing.effects import EntryKey
+from tocsin.overlay.routing.reach import Reach, beyond
+from tocsin.wire.link.messages import PROTOCOL_VERSION, Hello
+
+
+class Phase(IntEnum):
+    """How far a link has come; each phase follows the one before it."""
+
+    OPENED = auto()  # our Hello was sent
+    GREETED = auto()  # their Hello was accepted
+    UP = auto()  # ours was too; our advertisements were sent
+    SUBSCRIBING = auto()  # their advertisements are complete; our subscriptions were sent
+    COMPLETE = auto()  # their subscriptions are complete
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a broker says about itself in its Hello."""
+
+    broker: str
+    log: str
+    data_format: int
+    agent: str
+    instance: str = "-"
+
+
+@dataclass(slots=True, eq=False)
+class Link:
+    """A connection, what was sent on it, and what the neighbour has still to name again."""
+
+    number: int
+    is_outgoing: bool
+    replacing: str = ""  # the neighbour that is left for this one
+    phase: Phase = Phase.OPENED
+    neighbour: str = ""
+    told: dict[str, str] = field(default_factory=dict)  # of brokers behind us
+    sent_advertisements: dict[EntryKey, str] = field(default_factory=dict)
+    sent_subscriptions: dict[EntryKey, str] = field(default_factory=dict)
+    unnamed_advertisements: set[EntryKey] = field(default_factory=set)
+    unnamed_subscriptions: set[EntryKey] = field(default_factory=set)
+
+    def dialler(self, broker: str) -> str:
+        return broker if self.is_outgoing else self.neighbour
+
+
+def paths_without(hello: Hello, broker: str, replacing: str) -> Mapping[str, str]:
+    """What is behind the sender, aside from what it reaches through us: by an older connection
+    between us that has ended, or by the neighbour that we leave for it."""
+    behind = hello.behind
+    if behind.get(broker) not in {hello.broker, replacing}:
+        return behind
+    through_us = beyond(behind, broker)
+    return {each: before for each, before in behind.items() if each not in through_us}
+
+
+def refusal_of(
+    hello: Hello, own: Identity, reach: Reach, brokers_max: int, replacing: str
+) -> TocsinError | None:
+    """Why the sender cannot be a neighbour, or None if it can."""
+    if hello.broker == own.broker:
+        return LinkToItself(
+            f"the other side has the id of this broker, {own.broker}",
+            remedy="Name another broker as --peer, or start the copy with an empty data directory.",
+        )
+    if hello.protocol != PROTOCOL_VERSION:
+        return LinkVersion(
+            f"{hello.broker} speaks version {hello.protocol} of the link protocol "
+            f"({hello.agent}), and this broker version {PROTOCOL_VERSION} ({own.agent})",
+            remedy="Update the older of the two.",
+        )
+    if hello.data_format != own.data_format:
+        return LinkVersion(
+            f"{hello.broker} has data format {hello.data_format} ({hello.agent}), and this broker "
+            f"{own.data_format} ({own.agent})",
+            remedy="Update the older of the two.",
+        )
+    behind = paths_without(hello, own.broker, replacing)
+    if len(reach) + len(behind) + 1 > brokers_max:
+        return too_many_brokers(brokers_max)
+    leaving = (hello.leaving, hello.broker)
+    met = reach.overlap((hello.broker, *behind), without=(hello.broker, replacing), cut=leaving)
+    if met is not None:
+        return cycle_error(hello.broker, own.broker, met, reach.way_to(met))
+    return None
+
+
+def too_many_brokers(brokers_max: int) -> RoutingTableFull:
+    return RoutingTableFull(
+        f"the overlay would have more than {brokers_max} brokers, those that are away among them",
+        remedy="Raise brokers_max in [overlay], at every broker, or `tocsin overlay forget` some.",
+    )
+
+
+def cycle_error(neighbour: str, broker: str, met: str, way: str | None) -> LinkCycle:
+    already = f"{met} is reached through {way} already" if way else f"{met} is reached already"
+    return LinkCycle(
+        f"a link between {broker} and {neighbour} would close a cycle: {already}",
+        remedy="Remove one --peer on the way; or leave it as a standby, used when that way fails.",
+    )
+
+
+def loser(one: Link, other: Link, broker: str) -> Link:
+    """Of two connections with one neighbour, the one to close; both sides decide alike.
+
+    The one that the smaller id opened stays. Of two that the same side opened the newer stays: it
+    would not have opened it, had the older one not failed.
+    """
+    older, newer = sorted((one, other), key=lambda link: link.number)
+    if older.dialler(broker) == newer.dialler(broker):
+        return older
+    return max(older, newer, key=lambda link: link.dialler(broker))
+
+
+def twice_error(neighbour: str) -> LinkTwice:
+    return LinkTwice(
+        f"there is another connection with {neighbour}, which is used",
+        remedy="Nothing needs to be done.",
+    )
+
+
+def out_of_turn(link: Link, message: object) -> BadLinkMessage:
+    return BadLinkMessage(
+        f"{type(message).__name__} cannot come while the link is {link.phase.name}",
+        remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
+    )

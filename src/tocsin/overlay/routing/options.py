@@ -1,0 +1,28 @@
+"""RoutingOptions: what an operator may choose about routing, and how large tables may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.event.instant import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingOptions:
+    """The settings of one broker's router."""
+
+    covering: bool = True
+    """Leave out what a wider entry covers. Off, every entry goes everywhere; the events are the
+    same."""
+    advertises: tuple[str, ...] = ("",)
+    """Filters of what may be published at this broker; the empty text is everything."""
+    subscriptions_max: int = 1_000_000  # with about 1 KB each
+    advertisements_max: int = 20_000  # two for each broker of the largest overlay
+    brokers_max: int = 10_000
+    cycle_grace_ns: int = 2 * NS_PER_S
+    """A cycle that two links closed at once is cut after this: what looks like one for a moment is
+    mostly a broker that changed its place."""
+    report_reached: bool = True
+    """Tell where a subscription comes from which brokers it has reached."""
+    forget_after_ns: int = 7 * 24 * 3_600 * NS_PER_S
+    """A neighbour that has been away for so long is forgotten, everywhere."""

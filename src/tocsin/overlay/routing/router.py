@@ -1,0 +1,400 @@
+"""Router: what one broker of a tree decides about links, subscriptions and advertisements.
+
+Inputs and the time in, effects out. A connection is named by a number of whoever runs it, and a
+neighbour by its broker id. Events do not come by here: the broker reads its log for each neighbour
+and sends it what passes its filters (`NeighbourFilter`), aside from events whose origin is behind
+that neighbour (`is_behind`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tocsin.errors import BadLinkMessage, LinkRefused, RoutingTableFull, TocsinError
+from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.filter_text import format_filter
+from tocsin.overlay.routing import departures
+from tocsin.overlay.routing.effects import (
+    CloseLink,
+    Effect,
+    EntryIgnored,
+    EntryKey,
+    NeighbourForgotten,
+    NeighbourUp,
+    Send,
+)
+from tocsin.overlay.routing.links import (
+    Identity,
+    Link,
+    Phase,
+    cycle_error,
+    loser,
+    out_of_turn,
+    paths_without,
+    refusal_of,
+    too_many_brokers,
+    twice_error,
+)
+from tocsin.overlay.routing.options import RoutingOptions
+from tocsin.overlay.routing.reach import edge
+from tocsin.overlay.routing.state import (
+    ADVERTISEMENTS,
+    SUBSCRIPTIONS,
+    Neighbour,
+    RouterState,
+    read_filter,
+)
+from tocsin.overlay.routing.table import OWN
+from tocsin.overlay.routing.updates import (
+    answer_held,
+    answer_reached,
+    hear_reached,
+    send_advertisements,
+    send_places,
+    send_subscriptions,
+    send_updates,
+)
+from tocsin.overlay.routing.views import RoutingView, view_of
+from tocsin.wire.link.messages import (
+    FILTER_CHARS_MAX,
+    PROTOCOL_VERSION,
+    Acknowledge,
+    Advertise,
+    Behind,
+    Bye,
+    Events,
+    Forget,
+    HandedOver,
+    Handover,
+    Heartbeat,
+    HeartbeatReply,
+    Hello,
+    Message,
+    Reached,
+    Refuse,
+    Subscribe,
+    Synced,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+)
+
+
+class Router:
+    """The routing tables of one broker, and its links."""
+
+    def __init__(self, own: Identity, options: RoutingOptions | None = None) -> None:
+        self.broker = own.broker
+        self._state = RouterState(own, options or RoutingOptions())
+        self.way_to = self._state.reach.way_to  # the neighbour through which a broker is reached
+        for number, text in enumerate(self._state.options.advertises):
+            key = (own.broker, str(number))
+            self._state.advertisements.put(OWN, key, text, read_filter(text))
+        send_updates(self._state)
+        self._cycle_since_ns: int | None = None
+
+    def restore(self, rows: Mapping[str, bytes], now_ns: int) -> list[Effect]:
+        """Take back the rows that were saved before this start."""
+        self._state.restore(rows, now_ns)
+        return self._done(now_ns)
+
+    # Subscriptions of this broker's own clients
+
+    def local_subscribe(self, subscription: str, wanted: Filter, now_ns: int) -> list[Effect]:
+        """A client wants this. RoutingTableFull if there is no room."""
+        state = self._state
+        key = (self.broker, subscription)
+        if key not in state.subscriptions.entries:
+            self._check_room(SUBSCRIPTIONS)
+        text = format_filter(wanted)
+        if len(text) > FILTER_CHARS_MAX:
+            # Too long for a message. Its broker asks the filter anyway, so more may come.
+            text, wanted = "", EVERYTHING
+        state.subscriptions.put(OWN, key, text, wanted)
+        return self._done(now_ns)
+
+    def local_unsubscribe(self, subscription: str, now_ns: int) -> list[Effect]:
+        """The client does not want it any more."""
+        self._state.subscriptions.take(OWN, (self.broker, subscription))
+        return self._done(now_ns)
+
+    # Links
+
+    def link_opened(
+        self, link: int, now_ns: int, *, is_outgoing: bool, replacing: str = ""
+    ) -> list[Effect]:
+        """A connection is there. `replacing` names a neighbour, of several standby peers, that is
+        left if this one accepts."""
+        state = self._state
+        told = state.reach.paths(without=(replacing,))
+        state.links[link] = Link(link, is_outgoing, replacing, told=told)
+        own = state.own
+        whom = (PROTOCOL_VERSION, own.broker, own.log, own.data_format, own.agent, own.instance)
+        self._send(state.links[link], Hello(*whom, told, replacing))
+        return self._done(now_ns)
+
+    def link_closed(self, link: int, now_ns: int) -> list[Effect]:
+        """A connection has ended, for whatever reason."""
+        ended = self._state.links.get(link)
+        if ended is not None:
+            self._drop(ended, now_ns)
+        return self._done(now_ns)
+
+    def receive(self, link: int, message: Message, now_ns: int) -> list[Effect]:
+        """A message has come. Those about events, and heartbeats, are for others to handle."""
+        at = self._state.links.get(link)
+        if at is not None:
+            try:
+                self._receive(at, message, now_ns)
+            except BadLinkMessage as error:
+                self._refuse(at, error, now_ns)
+        return self._done(now_ns)
+
+    def refuse(self, link: int, error: TocsinError, now_ns: int) -> list[Effect]:
+        """What came on this connection is invalid, or may not be."""
+        at = self._state.links.get(link)
+        if at is not None:
+            self._refuse(at, error, now_ns)
+        return self._done(now_ns)
+
+    def _receive(self, link: Link, message: Message, now_ns: int) -> None:
+        match message:
+            case Hello():
+                self._greet(link, message, now_ns)
+            case Refuse(code, reason):
+                self._drop(link, now_ns)
+                error = LinkRefused.by(code, reason)
+                self._state.effects.append(CloseLink(link.number, error))
+            case Welcome() if link.phase is Phase.GREETED:
+                self._welcomed(link, now_ns)
+            case Heartbeat() | HeartbeatReply() | Bye():
+                pass
+            case _ if link.phase < Phase.UP:
+                raise out_of_turn(link, message)
+            case Events() | Acknowledge() | Handover() | HandedOver():
+                pass
+            case _:
+                self._receive_entry(link, message, now_ns)
+
+    def _receive_entry(self, link: Link, message: Message, now_ns: int) -> None:
+        state, neighbour = self._state, link.neighbour
+        match message:
+            case Advertise(origin, entry_id, text):
+                link.unnamed_advertisements.discard((origin, entry_id))
+                self._take_entry(ADVERTISEMENTS, link, (origin, entry_id), text)
+            case Subscribe(origin, entry_id, text):
+                link.unnamed_subscriptions.discard((origin, entry_id))
+                self._take_entry(SUBSCRIPTIONS, link, (origin, entry_id), text)
+            case Unadvertise(origin, entry_id):
+                state.take(ADVERTISEMENTS, neighbour, (origin, entry_id))
+            case Unsubscribe(origin, entry_id):
+                state.take(SUBSCRIPTIONS, neighbour, (origin, entry_id))
+            case Synced(table):
+                self._synced(link, table)
+            case Behind(added, removed):
+                self._move(link, added, removed)
+            case Reached(origin, entry_id, brokers):
+                entry = state.subscriptions.entries.get((origin, entry_id))
+                if entry is not None and entry.hop != neighbour:
+                    hear_reached(state, entry, neighbour, brokers)
+            case Forget(broker, said_ns):
+                departures.hear_forget(state, broker, said_ns)
+            case _:
+                raise out_of_turn(link, message)
+
+    def _greet(self, link: Link, hello: Hello, now_ns: int) -> None:
+        state = self._state
+        if link.phase is not Phase.OPENED:
+            raise out_of_turn(link, hello)
+        link.neighbour = hello.broker
+        maximum = state.options.brokers_max
+        refusal = refusal_of(hello, state.own, state.reach, maximum, link.replacing)
+        if hello.broker not in state.neighbours and len(state.neighbours) >= maximum:
+            refusal = refusal or too_many_brokers(maximum)
+        other = state.link_of.get(hello.broker)
+        if refusal is None and other is not None and loser(link, other, self.broker) is link:
+            refusal = twice_error(hello.broker)
+        if refusal is not None:
+            self._refuse(link, refusal, now_ns)
+            return
+        if other is not None:
+            self._refuse(other, twice_error(hello.broker), now_ns)
+        link.phase = Phase.GREETED
+        state.link_of[hello.broker] = link
+        state.neighbours[hello.broker] = Neighbour(hello.log, None, (), now_ns)
+        state.save_neighbour(hello.broker)
+        state.reach.add_neighbour(hello.broker, paths_without(hello, self.broker, link.replacing))
+        self._send(link, Welcome())
+
+    def _welcomed(self, link: Link, now_ns: int) -> None:
+        state, neighbour = self._state, link.neighbour
+        left = state.link_of.get(link.replacing)
+        if left is not None:
+            self._send(left, Bye("another peer is used"))
+            state.effects.append(CloseLink(left.number, None))
+            self._drop(left, now_ns)
+        link.phase = Phase.UP
+        link.unnamed_advertisements = set(state.advertisements.said(neighbour))
+        link.unnamed_subscriptions = set(state.subscriptions.said(neighbour))
+        for broker in sorted(state.forgotten):
+            self._send(link, Forget(broker, state.forgotten[broker]))
+        send_advertisements(state, link, sorted(state.advertisements.entries))
+        self._send(link, Synced("advertisements"))
+        send_places(state, link, [*link.told, *state.reach.known()])
+
+    def _synced(self, link: Link, table: str) -> None:
+        state = self._state
+        if table == "advertisements" and link.phase is Phase.UP:
+            for key in sorted(link.unnamed_advertisements):
+                state.take(ADVERTISEMENTS, link.neighbour, key)
+            link.unnamed_advertisements.clear()
+            link.phase = Phase.SUBSCRIBING
+            send_subscriptions(state, link, sorted(state.subscriptions.entries))
+            self._send(link, Synced("subscriptions"))
+        elif table == "subscriptions" and link.phase is Phase.SUBSCRIBING:
+            for key in sorted(link.unnamed_subscriptions):
+                state.take(SUBSCRIPTIONS, link.neighbour, key)
+            link.unnamed_subscriptions.clear()
+            link.phase = Phase.COMPLETE
+            state.set_live(link.neighbour, is_live=True)
+            log = state.neighbours[link.neighbour].log
+            state.effects.append(NeighbourUp(link.neighbour, link.number, log))
+            departures.arrived(state, state.reach.complete(link.neighbour))
+        else:
+            raise out_of_turn(link, Synced("advertisements"))
+
+    def _move(self, link: Link, added: Mapping[str, str], removed: tuple[str, ...]) -> None:
+        state = self._state
+        if len(state.reach) + len(added) > 2 * state.options.brokers_max:
+            raise BadLinkMessage(
+                f"{link.neighbour} names more than {state.options.brokers_max} brokers",
+                remedy="Raise the limit on brokers in [overlay], at every broker.",
+            )
+        removed = tuple(each for each in removed if each != link.neighbour)
+        added = {each: before for each, before in added.items() if each != link.neighbour}
+        state.reach.change(link.neighbour, added, removed)
+        state.displaced.update(removed)
+        if link.phase is Phase.COMPLETE:
+            state.touched.update(dict.fromkeys(removed))
+            departures.arrived(state, list(added))
+
+    def _take_entry(self, name: str, link: Link, key: EntryKey, text: str) -> None:
+        state = self._state
+        if key[0] == self.broker:
+            return  # our own, by way of a cycle that is about to be cut
+        known = state.table(name).text_said(link.neighbour, key)
+        try:
+            if known is None:
+                self._check_room(name)
+            state.put(name, link.neighbour, key, text, read_filter(text))
+        except TocsinError as error:
+            state.take(name, link.neighbour, key)
+            state.effects.append(EntryIgnored(link.neighbour, error))
+            return
+        entry = state.subscriptions.entries.get(key)
+        if known == text and name == SUBSCRIPTIONS and entry and entry.hop == link.neighbour:
+            answer_reached(state, entry)  # the earlier answer may not have got through
+
+    def _check_room(self, name: str) -> None:
+        options = self._state.options
+        is_subscription = name == SUBSCRIPTIONS
+        maximum = options.subscriptions_max if is_subscription else options.advertisements_max
+        if len(self._state.table(name)) >= maximum:
+            kind = "subscriptions" if is_subscription else "advertisements"
+            raise RoutingTableFull(
+                f"the routing table has {maximum} {kind}, as many as it may have",
+                remedy=f"Raise {kind}_max in [overlay], or use fewer and wider {kind}.",
+            )
+
+    def _refuse(self, link: Link, error: TocsinError, now_ns: int) -> None:
+        self._send(link, Refuse(error.code, error.problem[:1024]))
+        self._state.effects.append(CloseLink(link.number, error))
+        self._drop(link, now_ns)
+
+    def _drop(self, link: Link, now_ns: int) -> None:
+        state, neighbour = self._state, link.neighbour
+        state.links.pop(link.number, None)
+        if state.link_of.get(neighbour) is not link:
+            return
+        del state.link_of[neighbour]
+        departures.left(state, neighbour, now_ns)
+
+    # Time, and brokers that are gone for good
+
+    def tick(self, now_ns: int) -> list[Effect]:
+        """To be called every second or so: cuts cycles, forgets who is away for too long."""
+        state = self._state
+        since = self._cycle_since_ns
+        if since is not None and now_ns - since >= state.options.cycle_grace_ns:
+            self._cut_cycle(now_ns)
+        departures.forget_the_long_gone(state, now_ns)
+        answer_held(state)
+        return self._done(now_ns)
+
+    def _cut_cycle(self, now_ns: int) -> None:
+        state = self._state
+        victim = state.reach.edge_to_cut()
+        for link in list(state.link_of.values()):
+            if victim == edge(self.broker, link.neighbour):
+                error = cycle_error(link.neighbour, self.broker, link.neighbour, None)
+                self._refuse(link, error, now_ns)
+                self._cycle_since_ns = now_ns  # a chance for others to hear of it
+
+    def forget(self, broker: str, now_ns: int) -> list[Effect]:
+        """A broker is gone for good. NoSuchBroker, or BrokerStillThere if it is connected."""
+        departures.forget(self._state, broker, now_ns)
+        return self._done(now_ns)
+
+    # What others ask
+
+    def is_behind(self, broker: str, neighbour: str) -> bool:
+        """True if events of that broker come from this neighbour, and so are not sent to it."""
+        return broker in self._state.reach.behind(neighbour)
+
+    def neighbour(self, link: int) -> str | None:
+        """Who is at the other end, once both sides have accepted each other."""
+        at = self._state.links.get(link)
+        return at.neighbour if at is not None and at.phase >= Phase.UP else None
+
+    def neighbours(self) -> list[str]:
+        """All that are or were connected, and are not forgotten."""
+        return list(self._state.neighbours)
+
+    def reached(self, subscription: str) -> tuple[str, ...] | None:
+        """The other brokers at which a client's subscription holds; None if there is no such."""
+        entry = self._state.subscriptions.entries.get((self.broker, subscription))
+        return None if entry is None else tuple(sorted(entry.reached))
+
+    def names(self, broker: str, subscription: str) -> bool:
+        """True if the table has this subscription of another broker, not just a wider one."""
+        return (broker, subscription) in self._state.subscriptions.entries
+
+    def is_forgotten(self, broker: str) -> bool:
+        return broker in self._state.forgotten
+
+    def wanted_by(self, neighbour: str) -> dict[EntryKey, Filter]:
+        """What a neighbour wants: the sum of all `NeighbourFilter` about it."""
+        entries = self._state.subscriptions.by_hop.get(neighbour, {})
+        return {key: entry.filter for key, entry in entries.items()}
+
+    def sizes(self) -> tuple[int, int]:
+        """How many advertisements and subscriptions there are in the tables."""
+        return len(self._state.advertisements), len(self._state.subscriptions)
+
+    def tables(self, rows_max: int | None = None) -> RoutingView:
+        """Everything as plain data for people, or the first rows of each table."""
+        return view_of(self._state, rows_max)
+
+    def _send(self, link: Link, message: Message) -> None:
+        self._state.effects.append(Send(link.number, message))
+
+    def _done(self, now_ns: int) -> list[Effect]:
+        send_updates(self._state)
+        if not self._state.reach.has_cycle:
+            self._cycle_since_ns = None
+        elif self._cycle_since_ns is None:
+            self._cycle_since_ns = now_ns
+        effects = self._state.take_effects()
+        # What was kept for a neighbour is handed over before its place in the log goes.
+        effects.sort(key=lambda effect: isinstance(effect, NeighbourForgotten))
+        return effects

@@ -1,0 +1,138 @@
+"""RouterState: what a router knows, and the changes to it that have to be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+from tocsin.errors import TocsinError
+from tocsin.event.filter import Filter
+from tocsin.event.filter_text import parse_filter
+from tocsin.overlay.routing.effects import Effect, EntryKey, Save
+from tocsin.overlay.routing.links import Identity, Link, Phase
+from tocsin.overlay.routing.options import RoutingOptions
+from tocsin.overlay.routing.reach import Reach
+from tocsin.overlay.routing.table import OWN, RoutingTable
+
+SUBSCRIPTIONS = "s"
+ADVERTISEMENTS = "a"
+NEIGHBOURS = "n"
+FORGOTTEN = "f"
+
+# The same few filters come from many brokers, and reading one takes as long as all the rest.
+read_filter = lru_cache(maxsize=4_096)(parse_filter)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[str, int | None, tuple[str, ...], int]).decode
+
+
+@dataclass(slots=True)
+class Neighbour:
+    """A broker that is or was connected to this one."""
+
+    log: str
+    gone_ns: int | None  # since when it is not connected,
+    behind: tuple[str, ...] = ()  # and what was behind it then, and is nowhere else since
+    seen_ns: int = 0  # it was connected then, and perhaps later too
+
+
+def _saved(neighbour: Neighbour) -> tuple[str, int | None, tuple[str, ...], int]:
+    return neighbour.log, neighbour.gone_ns, neighbour.behind, neighbour.seen_ns
+
+
+class RouterState:
+    """The tables of one broker. `effects` collects what is to be done, until somebody takes it."""
+
+    def __init__(self, own: Identity, options: RoutingOptions) -> None:
+        self.own = own
+        self.options = options
+        self.reach = Reach(own.broker)
+        self.advertisements = RoutingTable(self.reach.way_to, covering=options.covering)  # the SRT
+        self.subscriptions = RoutingTable(self.reach.way_to, covering=options.covering)  # the PRT
+        self.links: dict[int, Link] = {}
+        self.link_of: dict[str, Link] = {}  # of each neighbour that was greeted
+        self.neighbours: dict[str, Neighbour] = {}
+        self.forgotten: dict[str, int] = {}
+        self.touched: dict[str, None] = {}  # brokers whose place may be another one
+        self.displaced: set[str] = set()  # brokers that are not where they were
+        self.held: dict[EntryKey, None] = {}  # answered when all have, or at the next tick
+        self.effects: list[Effect] = []
+
+    def take_effects(self) -> list[Effect]:
+        effects, self.effects = self.effects, []
+        return effects
+
+    def up_links(self, phase: Phase = Phase.UP) -> list[Link]:
+        return [link for link in self.link_of.values() if link.phase >= phase]
+
+    def is_down(self, neighbour: str) -> bool:
+        return neighbour not in self.link_of
+
+    def table(self, name: str) -> RoutingTable:
+        return self.subscriptions if name == SUBSCRIPTIONS else self.advertisements
+
+    def set_live(self, neighbour: str, *, is_live: bool) -> None:
+        """Its tables are complete, or it is not connected any more."""
+        for table in (self.advertisements, self.subscriptions):
+            table.set_live(neighbour, is_live=is_live)
+
+    def put(self, name: str, neighbour: str, key: EntryKey, text: str, wanted: Filter) -> None:
+        """The neighbour says an entry."""
+        table = self.table(name)
+        if table.text_said(neighbour, key) != text:
+            table.put(neighbour, key, text, wanted)
+            self._save(_entry_row(name, neighbour, key), text.encode())
+
+    def take(self, name: str, neighbour: str, key: EntryKey) -> None:
+        """The neighbour does not say it any more."""
+        table = self.table(name)
+        if table.text_said(neighbour, key) is not None:
+            table.take(neighbour, key)
+            self._save(_entry_row(name, neighbour, key), None)
+
+    def save_neighbour(self, neighbour: str) -> None:
+        known = self.neighbours.get(neighbour)
+        row = None if known is None else _encode(_saved(known))
+        self._save(f"{NEIGHBOURS}/{neighbour}", row)
+
+    def set_forgotten(self, broker: str, now_ns: int | None) -> None:
+        """None: it is there again."""
+        if now_ns is None:
+            if self.forgotten.pop(broker, None) is not None:
+                self._save(f"{FORGOTTEN}/{broker}", None)
+            return
+        self.forgotten[broker] = now_ns
+        self._save(f"{FORGOTTEN}/{broker}", b"%d" % now_ns)
+
+    def _save(self, key: str, value: bytes | None) -> None:
+        self.effects.append(Save(key, value))
+
+    def restore(self, rows: Mapping[str, bytes], now_ns: int) -> None:
+        """Take back what was saved before this start. Nobody is connected yet."""
+        for row, value in sorted(rows.items()):
+            name, _, rest = row.partition("/")
+            if name == NEIGHBOURS:
+                log, gone_ns, behind, seen_ns = _decode(value)
+                since_ns = now_ns if gone_ns is None else gone_ns
+                self.neighbours[rest] = Neighbour(log, since_ns, behind, seen_ns)
+            elif name == FORGOTTEN:
+                self.forgotten[rest] = int(value)
+            else:
+                neighbour, origin, entry_id = rest.split("/", 2)
+                text = value.decode()
+                try:
+                    wanted = read_filter(text)
+                except TocsinError:
+                    continue  # a version that is gone could read it; its neighbour says it again
+                self.table(name).put(neighbour, (origin, entry_id), text, wanted)
+        for neighbour in self.neighbours:
+            self.save_neighbour(neighbour)
+
+
+def _entry_row(name: str, neighbour: str, key: EntryKey) -> str:
+    assert neighbour != OWN
+    return f"{name}/{neighbour}/{key[0]}/{key[1]}"  # only the last may have a slash in it

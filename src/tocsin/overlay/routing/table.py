@@ -1,0 +1,198 @@
+"""RoutingTable: entries and the neighbour each comes from. The SRT and the PRT are one of these.
+
+What every neighbour said is kept apart, whether it is connected or not. From that follows which
+neighbour an entry comes from (the one behind which its origin is) and which neighbours it goes to,
+by rules that look at the present alone: so the order in which things happened leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import nsmallest
+from operator import attrgetter
+
+from tocsin.event.filter import Filter
+from tocsin.overlay.routing.cover_index import CoverIndex, Entry, entry_of
+from tocsin.overlay.routing.effects import EntryKey
+
+OWN = ""  # the hop of what was made at this broker
+Said = tuple[str, Filter]
+Before = tuple[str, str] | None
+"""The hop and the filter's text that an entry had; None for one that was not there."""
+
+
+class RoutingTable:
+    """Advertisements or subscriptions by origin and id.
+
+    `way_to` names the neighbour behind which a broker is, or None. `changed` collects the entries
+    that may have to be sent or withdrawn, with what they were before, until somebody takes them.
+    """
+
+    def __init__(self, way_to: Callable[[str], str | None], *, covering: bool) -> None:
+        self._way_to = way_to
+        self._covering = covering
+        self._said: dict[str, dict[EntryKey, Said]] = {OWN: {}}
+        self._said_by: dict[EntryKey, dict[str, None]] = {}
+        self._contested: dict[EntryKey, None] = {}  # said by more than one
+        self._index = CoverIndex()
+        self._live: set[str] = {OWN}  # hops whose entries may stand for others
+        self.entries: dict[EntryKey, Entry] = {}
+        self.changed: dict[EntryKey, Before] = {}
+        self.said_anew: dict[str, None] = {}  # neighbours that say something else, until taken
+        self.by_hop: dict[str, dict[EntryKey, Entry]] = {}
+
+    def __len__(self) -> int:
+        return len(self._said_by)
+
+    def said(self, hop: str) -> dict[EntryKey, Said]:
+        """What this neighbour has said."""
+        return self._said.get(hop, {})
+
+    def text_said(self, hop: str, key: EntryKey) -> str | None:
+        said = self._said.get(hop, {}).get(key)
+        return None if said is None else said[0]
+
+    def put(self, hop: str, key: EntryKey, text: str, wanted: Filter) -> None:
+        """The neighbour says this entry, or says it anew with another filter."""
+        self._said.setdefault(hop, {})[key] = (text, wanted)
+        self.said_anew[hop] = None
+        by = self._said_by.setdefault(key, {})
+        by[hop] = None
+        if len(by) > 1:
+            self._contested[key] = None
+        self._choose(key)
+
+    def take(self, hop: str, key: EntryKey) -> None:
+        """The neighbour does not say it any more."""
+        said = self._said.get(hop, {})
+        if key not in said:
+            return
+        del said[key]
+        self.said_anew[hop] = None
+        if hop != OWN and not said:
+            del self._said[hop]
+        by = self._said_by[key]
+        del by[hop]
+        if len(by) < 2:
+            self._contested.pop(key, None)
+        if not by:
+            del self._said_by[key]
+        self._choose(key)
+
+    def set_live(self, hop: str, *, is_live: bool) -> None:
+        """A neighbour is connected, or not any more. What is kept for one that is away stands for
+        no entry of others: those would wait for it too."""
+        if is_live == (hop in self._live):
+            return
+        self._live ^= {hop}
+        if self._covering:
+            for entry in list(self.by_hop.get(hop, {}).values()):
+                self._remove(entry)
+                entry.covered_by.clear()
+                self._add(entry)
+
+    def choose_again(self) -> None:
+        """Where brokers are has changed."""
+        for key in list(self._contested):
+            self._choose(key)
+
+    def take_said_anew(self) -> dict[str, None]:
+        hops, self.said_anew = self.said_anew, {}
+        return hops
+
+    def take_changed(self) -> dict[EntryKey, Before]:
+        changed, self.changed = self.changed, {}
+        return changed
+
+    def _choose(self, key: EntryKey) -> None:
+        entry = self.entries.get(key)
+        by = self._said_by.get(key)
+        if by is None:
+            if entry is not None:
+                self._remove(entry)
+            return
+        hop = self._hop(key, by, entry)
+        text, wanted = self._said[hop][key]
+        if entry is not None:
+            if entry.hop == hop and entry.text == text:
+                return
+            self._remove(entry)
+        fresh = entry_of(key, text, wanted, hop)
+        if entry is not None and entry.text == text:
+            fresh.reached = entry.reached
+        self._add(fresh)
+
+    def _hop(self, key: EntryKey, by: dict[str, None], entry: Entry | None) -> str:
+        if OWN in by:
+            return OWN
+        way = self._way_to(key[0])
+        if way is not None and way in by:
+            return way
+        return entry.hop if entry is not None and entry.hop in by else min(by)
+
+    def _add(self, entry: Entry) -> None:
+        self.entries[entry.key] = entry
+        self.by_hop.setdefault(entry.hop, {})[entry.key] = entry
+        self.changed.setdefault(entry.key, None)
+        if not self._covering or entry.inner is None:
+            return
+        self._find_covers(entry)
+        if entry.hop not in self._live:
+            return
+        for narrow in self._index.covered(entry):
+            if entry.hop not in narrow.covered_by:
+                self._index.unpost(narrow)
+                self._set_cover(narrow, entry)
+                self._post(narrow)
+        self._index.file(entry)
+
+    def _remove(self, entry: Entry) -> None:
+        del self.entries[entry.key]
+        at_hop = self.by_hop[entry.hop]
+        del at_hop[entry.key]
+        if not at_hop:
+            del self.by_hop[entry.hop]
+        self._mark(entry)
+        if not self._covering or entry.inner is None:
+            return
+        self._index.unfile(entry)
+        self._index.unpost(entry)
+        for wide in entry.covered_by.values():
+            wide.covers.pop(entry.key, None)
+        for narrow in list(entry.covers.values()):
+            self._index.unpost(narrow)
+            for wide in narrow.covered_by.values():
+                wide.covers.pop(narrow.key, None)
+            narrow.covered_by.clear()
+            self._mark(narrow)
+            self._find_covers(narrow)
+
+    def _find_covers(self, entry: Entry) -> None:
+        for wide in self._index.covering(entry):
+            if wide.hop not in entry.covered_by:
+                self._set_cover(entry, wide)
+                if entry.goes_nowhere:
+                    return
+        self._post(entry)
+
+    def _set_cover(self, narrow: Entry, wide: Entry) -> None:
+        narrow.covered_by[wide.hop] = wide
+        wide.covers[narrow.key] = narrow
+        self._mark(narrow)
+
+    def _post(self, entry: Entry) -> None:
+        """What goes nowhere already cannot be covered any more than that."""
+        if not entry.goes_nowhere:
+            self._index.post(entry)
+
+    def _mark(self, entry: Entry) -> None:
+        self.changed.setdefault(entry.key, (entry.hop, entry.text))
+
+    def rows(self, most: int | None = None) -> list[Entry]:
+        """The first entries in the order of their keys, or all."""
+        if most is None:
+            return sorted(self.entries.values(), key=_key)
+        return nsmallest(most, self.entries.values(), key=_key)
+
+
+_key = attrgetter("key")

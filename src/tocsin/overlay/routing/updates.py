@@ -1,0 +1,226 @@
+"""Updates: what the neighbours have to hear now, and have not heard yet.
+
+Each link remembers what was sent on it. After every change the entries concerned are compared with
+that, and the difference is sent: first what is new, then what is withdrawn, so that an event that
+passes both always finds one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.matching.covering import intersects, never_matches
+from tocsin.overlay.routing.cover_index import Entry
+from tocsin.overlay.routing.effects import Began, EntryKey, Moved, NeighbourFilter, Send
+from tocsin.overlay.routing.links import Link, Phase
+from tocsin.overlay.routing.state import RouterState
+from tocsin.overlay.routing.table import OWN, Before
+from tocsin.wire.link.messages import (
+    Advertise,
+    Behind,
+    Message,
+    Reached,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
+
+
+def send_updates(state: RouterState) -> None:
+    """Send every neighbour what it has not heard yet. Where brokers are comes last: by then the
+    neighbour has the entries that come from there."""
+    if not (
+        state.advertisements.changed
+        or state.advertisements.said_anew
+        or state.subscriptions.changed
+        or state.touched
+        or state.displaced
+    ):
+        return
+    advertised = state.advertisements.take_changed()
+    for link in state.up_links():
+        send_advertisements(state, link, advertised)
+    offering = state.advertisements.take_said_anew()
+    subscribed = state.subscriptions.take_changed()
+    for link in state.up_links(Phase.SUBSCRIBING):
+        anew = link.neighbour in offering
+        every = state.subscriptions.entries.keys() | subscribed.keys() if anew else ()
+        send_subscriptions(state, link, sorted(every) or subscribed)
+    _report_wanted(state, subscribed)
+    _report_reached(state, subscribed)
+    displaced, state.displaced = state.displaced, set()
+    if displaced:
+        for entry in list(state.subscriptions.entries.values()):
+            _note_by_covers(state, entry, displaced)
+    _send_places(state)
+
+
+def send_advertisements(state: RouterState, link: Link, keys: Iterable[EntryKey]) -> None:
+    gone: list[Message] = []
+    sent = link.sent_advertisements
+    for key in keys:
+        entry = state.advertisements.entries.get(key)
+        goes = entry is not None and entry.goes_to(link.neighbour)
+        if entry is not None and goes:
+            if sent.get(key) != entry.text:
+                sent[key] = entry.text
+                _send(state, link, Advertise(*key, entry.text))
+        elif sent.pop(key, None) is not None:
+            gone.append(Unadvertise(*key))
+    for message in gone:
+        _send(state, link, message)
+
+
+def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey]) -> None:
+    gone: list[Message] = []
+    sent = link.sent_subscriptions
+    offers = _offers(state, link.neighbour)
+    for key in keys:
+        entry = state.subscriptions.entries.get(key)
+        if entry is not None and entry.goes_to(link.neighbour) and _meets(entry.filter, offers):
+            if sent.get(key) != entry.text:
+                sent[key] = entry.text
+                entry.unheard.add(link.neighbour)
+                _send(state, link, Subscribe(*key, entry.text))
+        elif sent.pop(key, None) is not None:
+            gone.append(Unsubscribe(*key))
+    for message in gone:
+        _send(state, link, message)
+
+
+def _offers(state: RouterState, neighbour: str) -> list[Filter]:
+    """What may come from there; the widest alone, if it is everything. That is all the neighbour
+    says, also of brokers that are away: one of theirs may stand for one of its own."""
+    filters = [filter for _, filter in state.advertisements.said(neighbour).values()]
+    return [EVERYTHING] if EVERYTHING in filters else filters
+
+
+def _meets(wanted: Filter, offers: list[Filter]) -> bool:
+    if offers == [EVERYTHING]:
+        return not never_matches(wanted)
+    return any(intersects(wanted, offered) for offered in offers)
+
+
+def _report_wanted(state: RouterState, changed: dict[EntryKey, Before]) -> None:
+    added: dict[str, dict[EntryKey, Filter]] = {}
+    removed: dict[str, list[EntryKey]] = {}
+    moved: list[Moved] = []
+    for key, before in changed.items():
+        entry = state.subscriptions.entries.get(key)
+        if entry is not None and before == (entry.hop, entry.text):
+            continue
+        if entry is not None and entry.hop != OWN:
+            added.setdefault(entry.hop, {})[key] = entry.filter
+        if before is not None and before[0] != OWN and (entry is None or entry.hop != before[0]):
+            removed.setdefault(before[0], []).append(key)
+            if entry is not None and entry.hop != OWN:
+                moved.append(Moved(key, entry.filter, before[0], entry.hop))
+    # What moved is wanted there before it is handed over here, and here until then: else events
+    # in between are looked at while nobody wants them.
+    state.effects.extend(NeighbourFilter(name, added[name]) for name in sorted(added))
+    state.effects.extend(moved)
+    state.effects.extend(
+        NeighbourFilter(name, {}, tuple(removed[name])) for name in sorted(removed)
+    )
+
+
+def _report_reached(state: RouterState, changed: dict[EntryKey, Before]) -> None:
+    for key, before in changed.items():
+        entry = state.subscriptions.entries.get(key)
+        if entry is None:
+            continue
+        if entry.hop != OWN and before != (entry.hop, entry.text):
+            answer_reached(state, entry)
+        _note_by_covers(state, entry, None)
+
+
+def _note_by_covers(state: RouterState, entry: Entry, among: set[str] | None) -> None:
+    for wide in entry.covered_by.values():
+        brokers = wide.reached if among is None else wide.reached & among
+        note_reached(state, entry, _ahead(state, entry, brokers))
+
+
+def answer_reached(state: RouterState, entry: Entry) -> None:
+    """Tell where the entry comes from that it is here, and where else it is known to be.
+
+    Once those beyond have answered: one message a link then, in place of one for each broker.
+    """
+    if entry.unheard:
+        state.held[entry.key] = None
+    else:
+        _send_reached(state, entry, {state.own.broker, *entry.reached})
+
+
+def hear_reached(state: RouterState, entry: Entry, neighbour: str, brokers: Iterable[str]) -> None:
+    """A neighbour says where beyond it the entry holds."""
+    entry.unheard.discard(neighbour)
+    note_reached(state, entry, brokers)
+    if not entry.unheard and entry.key in state.held:
+        del state.held[entry.key]
+        answer_reached(state, entry)
+
+
+def answer_held(state: RouterState) -> None:
+    """Waits no longer for those that have not answered."""
+    held, state.held = state.held, {}
+    for key in held:
+        entry = state.subscriptions.entries.get(key)
+        if entry is not None:
+            entry.unheard.clear()
+            answer_reached(state, entry)
+
+
+def note_reached(state: RouterState, entry: Entry, brokers: Iterable[str]) -> None:
+    """The entry holds at these brokers, and so do those that it covers."""
+    waiting = [(entry, set(brokers))]
+    while waiting:
+        at, found = waiting.pop()
+        fresh = found - at.reached - {state.own.broker, at.key[0]}
+        if not fresh or len(at.reached) + len(fresh) > state.options.brokers_max:
+            continue
+        at.reached |= fresh
+        if at.hop == OWN:
+            state.effects.extend(Began(at.key[1], broker) for broker in sorted(fresh))
+        elif at.key not in state.held:
+            _send_reached(state, at, fresh)
+        waiting.extend((each, _ahead(state, each, fresh)) for each in at.covers.values())
+
+
+def _ahead(state: RouterState, entry: Entry, brokers: set[str]) -> set[str]:
+    """Those that the entry would reach from here: not the ones on the side that it comes from."""
+    return brokers - state.reach.behind(entry.hop).keys()
+
+
+def _send_reached(state: RouterState, entry: Entry, brokers: set[str]) -> None:
+    link = state.link_of.get(entry.hop)
+    if link is not None and link.phase >= Phase.UP and state.options.report_reached:
+        _send(state, link, Reached(*entry.key, tuple(sorted(brokers))))
+
+
+def _send_places(state: RouterState) -> None:
+    touched, state.touched = state.touched, {}
+    if touched:
+        for link in state.up_links():
+            send_places(state, link, touched)
+
+
+def send_places(state: RouterState, link: Link, brokers: Iterable[str]) -> None:
+    """Tell the neighbour which of these brokers are behind this one."""
+    added: dict[str, str] = {}
+    removed: list[str] = []
+    for broker in brokers:
+        before = state.reach.told_to(link.neighbour, broker)
+        told = link.told.get(broker)
+        if before is None:
+            if told is not None:
+                del link.told[broker]
+                removed.append(broker)
+        elif told != before:
+            added[broker] = link.told[broker] = before
+    if added or removed:
+        _send(state, link, Behind(added, tuple(removed)))
+
+
+def _send(state: RouterState, link: Link, message: Message) -> None:
+    state.effects.append(Send(link.number, message))

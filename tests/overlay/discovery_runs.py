@@ -1,0 +1,221 @@
+"""Random runs of similarity forwarding, from a seed, and what must hold in each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import inf
+from random import Random
+
+import msgspec
+
+from overlay.network import MS, CoreFactory, Network, S
+from tocsin.overlay.discovery.core import DiscoveryCore
+from tocsin.overlay.discovery.options import DiscoveryOptions
+from tocsin.overlay.discovery.requests import ModelType, Registration, Request
+from tocsin.overlay.region import Region, admits, covers, overlaps
+from tocsin.wire.link.discovery_messages import CoverGone, Discover, Results
+
+TAGS = "abcde"
+OPTIONS = DiscoveryOptions(cache_expiry_ns=5 * S, guard_ns=1 * S, timeout_ns=10 * S)
+DELAY_MS = (1, 40)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tree, resources and requests with the time of each after the start."""
+
+    edges: list[tuple[str, str]]
+    resources: list[tuple[str, Registration]]
+    requests: list[tuple[int, str, Request]]
+    updates: list[tuple[int, str, str, dict[str, int]]] = field(default_factory=list)
+
+
+def make_plan(seed: int, *, spread_ms: int = 300, with_updates: bool = False) -> Plan:
+    random = Random(seed)
+    names = [f"b{number}" for number in range(random.randint(2, 12))]
+    edges = [(names[random.randrange(n)], names[n]) for n in range(1, len(names))]
+    resources = [
+        (random.choice(names), _registration(random, f"r{number}"))
+        for number in range(random.randint(0, 25))
+    ]
+    regions: list[Region] = []
+    requests = []
+    for number in range(random.randint(2, 24)):
+        if regions and random.random() < 0.6:
+            region = _narrowed(random, random.choice(regions))
+        else:
+            region = _request(random)
+        regions.append(region)
+        request = Request(f"q{number}", ModelType.DYNAMIC, region)
+        # Most come while others are on their way, some when those are answered.
+        at_ns = random.choice((random.randint(0, spread_ms), spread_ms * 4)) * MS
+        requests.append((at_ns, random.choice(names), request))
+    updates = []
+    if with_updates:
+        for _ in range(random.randint(0, 60)):
+            if not resources:
+                break
+            broker, registration = random.choice(resources)
+            values = _values(random, registration.region)
+            at_ns = random.randint(0, 12_000) * MS
+            updates.append((at_ns, broker, registration.resource_id, values))
+    return Plan(edges, resources, requests, updates)
+
+
+def _registration(random: Random, name: str) -> Registration:
+    tags = random.sample(TAGS, random.randint(2, 5))
+    region = Region({(tag, "n"): (-inf, float(random.randint(1, 100))) for tag in tags})
+    return Registration(name, ModelType.DYNAMIC, region, _values(random, region))
+
+
+def _values(random: Random, region: Region) -> dict[str, int]:
+    found = {}
+    for (tag, _), bound in region.bounds.items():
+        assert not isinstance(bound, str)
+        found[tag] = random.randint(1, int(bound[1]))
+    return found
+
+
+def _request(random: Random) -> Region:
+    tags = ["a", *random.sample(TAGS[1:], random.randint(0, 1))]
+    return Region({(tag, "n"): (float(random.randint(1, 40)), inf) for tag in tags})
+
+
+def _narrowed(random: Random, wide: Region) -> Region:
+    """The same, or a part of it."""
+    bounds = dict(wide.bounds)
+    for key, bound in wide.bounds.items():
+        assert not isinstance(bound, str)
+        if random.random() < 0.5:
+            bounds[key] = (bound[0] + random.randint(0, 10), bound[1])
+    if random.random() < 0.3:
+        bounds.setdefault((random.choice(TAGS), "n"), (float(random.randint(1, 20)), inf))
+    return Region(bounds)
+
+
+def expected(plan: Plan, request: Request) -> list[str]:
+    """What the request finds if nothing changes."""
+    return sorted(
+        registration.resource_id
+        for _, registration in plan.resources
+        if overlaps(request.region, registration.region)
+        and admits(request.region, registration.values)
+    )
+
+
+@dataclass
+class Watcher:
+    """Invariants 5 and 6, looked at after every step of a broker."""
+
+    is_off: bool = False
+    problems: list[str] = field(default_factory=list)
+    _seen: set[tuple[str, str]] = field(default_factory=set)
+
+    def __call__(self, network: Network, broker: str) -> None:
+        if self.is_off:
+            return
+        paths = network.cores[broker].one_time.paths
+        listed = [path for path in paths.values() if path.is_listed]
+        for path in listed:
+            if (broker, path.id) in self._seen:
+                continue
+            self._seen.add((broker, path.id))
+            for older in listed:
+                if older is path:
+                    break
+                if (
+                    network.now_ns < older.shared_until_ns
+                    and path.request.max_age_ns >= network.options.cache_expiry_ns
+                    and older.id not in path.failed_covers
+                    and covers(older.region, path.region)
+                    and network.now_ns - older.tally.since_ns <= path.request.max_age_ns
+                ):
+                    self.problems.append(f"6: {path.id} listed at {broker} under {older.id}")
+            if not path.is_host:
+                nearer = network.cores[path.last_hop].one_time.paths.get(path.id)
+                if nearer is None or nearer.shared_until_ns < path.shared_until_ns:
+                    self.problems.append(f"5: {path.id} at {broker}")
+
+
+def run(
+    plan: Plan,
+    seed: int,
+    *,
+    options: DiscoveryOptions = OPTIONS,
+    make_core: CoreFactory = DiscoveryCore,
+    keeps_order: bool = True,
+    watcher: Watcher | None = None,
+) -> Network:
+    network = Network(
+        plan.edges,
+        options,
+        seed,
+        DELAY_MS,
+        keeps_order,
+        make_core,
+        watcher,
+    )
+    for broker, registration in plan.resources:
+        network.register_it(broker, registration)
+    network.settle()
+    start = network.started_ns = network.now_ns = network.now_ns + S
+    for at_ns, broker, request in plan.requests:
+        network.at(start + at_ns, lambda b=broker, r=request: network.discover_it(b, r))
+    for at_ns, broker, resource_id, values in plan.updates:
+        network.at(
+            start + at_ns,
+            lambda b=broker, r=resource_id, v=values: network.update(b, r, v),
+        )
+    network.run_until(start + 40 * S)
+    return network
+
+
+def problems_of(plan: Plan, network: Network) -> list[str]:
+    """Every invariant that does not hold at the end of a run without changes."""
+    found = []
+    for _, _, request in plan.requests:
+        name, want = request.request_id, expected(plan, request)
+        have = network.found(name)
+        if have != want:
+            found.append(f"1: {name} wants {want} and has {have}")
+        if name not in network.finished:
+            found.append(f"9: {name} did not end")
+        elif network.finished[name].incomplete:
+            found.append(f"9: {name} is incomplete: {network.finished[name].incomplete}")
+    found += _message_problems(plan, network)
+    for name, core in network.cores.items():
+        if core.one_time.paths or core.counters.dropped.keys() - {"result known"}:
+            found.append(f"8: {name} keeps {core.tables()['sizes']}, {core.counters.dropped}")
+    return found
+
+
+def _message_problems(plan: Plan, network: Network) -> list[str]:
+    if any(isinstance(sent.message, CoverGone) for sent in network.trace):
+        return []
+    crossings: Counter[tuple[object, ...]] = Counter()
+    visits: Counter[tuple[str, str, bool]] = Counter()
+    hops: Counter[str] = Counter()
+    for sent in network.trace:
+        match sent.message:
+            case Results(request_id, results):
+                for result in results:
+                    crossings[sent.sender, sent.receiver, request_id, result.adv_id] += 1
+            case Discover(request_id=request_id, cover=cover):
+                visits[sent.receiver, request_id, cover is not None] += 1
+                hops[request_id] += 1
+    found = [f"3: {key}" for key, count in crossings.items() if count > 1]
+    found += [
+        f"3: {key} came back" for key in crossings if (key[1], key[0], key[2], key[3]) in crossings
+    ]
+    found += [f"4: {key}" for key, count in visits.items() if count > 1]
+    found += [f"4: {key}" for key, count in hops.items() if count > 2 * (len(network.cores) - 1)]
+    if len(network.trace) != sum(core.counters.received for core in network.cores.values()):
+        found.append("7: some message was neither received nor dropped")
+    return found
+
+
+def trace_hash(network: Network) -> str:
+    parts = [(sent.at_ns, sent.sender, sent.receiver, sent.message) for sent in network.trace]
+    return sha256(msgspec.msgpack.encode(parts)).hexdigest()

@@ -197,14 +197,14 @@ async def _walk_http(broker: Refusing) -> list[str]:
     wrong: list[str] = []
     for request in requests():
         for target in ("/gma", "/gma?role=producer", "/gma?role=consumer"):
-            status, answer = await _post(broker, target, write(request))
+            status, answer = await post(broker, target, write(request))
             found = _wrong(f"POST {target}", request, answer or None)
             wrong += found if status == 200 else [f"POST {target}: {status} for {request}"]
     for number in ("1", None):
         with broker.allowing():
-            _, answer = await _post(broker, "/gma", write(_OFFER))
+            _, answer = await post(broker, "/gma", write(_OFFER))
             event = m.EventMessage(_own_id(answer), _EVENT, request_id=number)
-        status, answer = await _post(broker, "/gma", write(event))
+        status, answer = await post(broker, "/gma", write(event))
         if number is not None:
             wrong += _wrong("POST /gma", event, answer)
         elif status != 403 or CODE.encode() not in answer:
@@ -212,10 +212,12 @@ async def _walk_http(broker: Refusing) -> list[str]:
     return wrong
 
 
-async def _post(broker: Refusing, target: str, body: bytes) -> tuple[int, bytes]:
+async def post(
+    broker: Refusing, target: str, body: bytes, credential: str = ""
+) -> tuple[int, bytes]:
     """The status, and the message in the answer, of whichever form that is."""
     reader, writer = await asyncio.open_connection("127.0.0.1", broker.http.port)
-    head = f"POST {target} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: text/xml\r\n"
+    head = f"POST {target} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: text/xml\r\n{credential}"
     writer.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
     answered = b""
     while b"\r\n\r\n" not in answered or (b"octet-stream" in answered and b">" not in answered):

@@ -50,17 +50,36 @@ _WEBLOG = {
     "event": "started",
     "utcTime": "2026-01-01T00:00:00Z",
 }
+_ENTRY = {"kind": "producer", "name": "p", "address": "gma://127.0.0.1:9", "events": ["Load"]}
 # What is refused only once it was understood. All else is refused whatever it says.
 BODIES: dict[str, object] = {
     "POST /events": _EVENT,
     "POST /blackboard/messages": {"pairs": {"RunId": "r1"}},
     "POST /subscriptions": {"sink": "http://127.0.0.1:9/hook"},
     "POST /boxes": {},
+    "POST /blackboard/publishers": {"address": "http://127.0.0.1:9/p"},
+    "PUT /blackboard/subscribers": {"address": "http://127.0.0.1:9/s", "concepts": ["RunId"]},
+    "POST /directory": _ENTRY,
+    "PUT /directory/{id}": _ENTRY,
+    "POST /resources": {"model": "static", "advertisement": "system = Linux"},
+    "PUT /resources/{id}/attributes": {"load": 1},
+    "PATCH /resources/{id}/attributes": {"load": 1},
+    "POST /discoveries": {"request": "system = Linux"},
+    "PATCH /overlay/options": {"similarity": False},
     "POST /ingest/nextflow": _WEBLOG,
     "POST /api/v1/lineage": _LINEAGE,
     "POST /api/v1/lineage/batch": [_LINEAGE],
 }
-_SOCKET = {
+QUERIES = {
+    "DELETE /blackboard/publishers": "?address=x",
+    "DELETE /blackboard/subscribers": "?address=x",
+}
+# Further ways to ask the same endpoint for something else.
+ALSO = [
+    ("POST", "/discoveries", {"request": "system = Linux", "model": "static continuous"}),
+    ("PUT", "/directory/x", {}),  # to renew
+]
+SOCKET = {
     "connection": "upgrade",
     "upgrade": "websocket",
     "sec-websocket-version": "13",
@@ -82,10 +101,18 @@ async def walk_http(broker: Refusing) -> list[str]:
         spelt = f"/%{ord(path[1]):x}{path[2:]}"
         wrong += await _refused(broker, "POST", spelt, BODIES[f"POST {path}"])
     for path in broker.http.long_lived:
-        wrong += await _refused(broker, "GET", path, headers=_SOCKET if "socket" in path else {})
+        target = example_of(path)
+        wrong += await _refused(broker, "GET", target, headers=SOCKET if "socket" in path else {})
+    for also in ALSO:
+        wrong += await _refused(broker, *also)
     arrow = {"accept": "application/vnd.apache.arrow.stream"}
     wrong += await _refused(broker, "GET", "/events", headers=arrow)
     return wrong
+
+
+def example_of(path: str) -> str:
+    """A path of this pattern."""
+    return re.sub(r"\{\w+(:path)?\}", "x", path)
 
 
 async def _check(broker: Refusing, endpoints: list[Endpoint], method: str, path: str) -> list[str]:
@@ -93,9 +120,10 @@ async def _check(broker: Refusing, endpoints: list[Endpoint], method: str, path:
     found = next((e for e in endpoints if e.path == path and e.method == called), None)
     if found is not None and isinstance(found.access, Open):
         return [] if path in OPEN else [f"{method} {path} is open: {found.access.reason}"]
-    target = re.sub(r"\{\w+(:path)?\}", "x", path)
+    target = example_of(path)
     if found is not None:
-        return await _refused(broker, method, target, BODIES.get(f"{method} {path}"))
+        key = f"{method} {path}"
+        return await _refused(broker, method, target + QUERIES.get(key, ""), BODIES.get(key))
     status, code = await ask(broker.http.port, method, target)
     is_refused = status in NOTHING_THERE or (status, code) == (403, CODE)
     return [] if is_refused else [f"{method} {target}: {status} {code}"]
@@ -121,6 +149,19 @@ async def ask(
     headers: dict[str, str] | None = None,
 ) -> tuple[int, str]:
     """The status of one request, and the code of the problem that it was answered with."""
+    status, text = await fetch(port, method, target, body, headers)
+    code = re.search(r'"code":"(T\d+)"', text)
+    return status, code[1] if code else ""
+
+
+async def fetch(
+    port: int,
+    method: str,
+    target: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+) -> tuple[int, str]:
+    """The status of one request, and the body of the answer."""
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     kind = "application/cloudevents+json" if body is _EVENT else "application/json"
     lines = {
@@ -138,5 +179,4 @@ async def ask(
     expected = int(length[1]) if length and method != "HEAD" else 0
     text = await asyncio.wait_for(reader.readexactly(expected), 10) if expected else b""
     writer.close()
-    code = re.search(rb'"code":"(T\d+)"', text)
-    return int(answered.split(b" ")[1]), code[1].decode() if code else ""
+    return int(answered.split(b" ")[1]), text.decode()

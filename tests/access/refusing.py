@@ -5,59 +5,103 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from tocsin.access.decision import Action, Decide, allow_all, deny_all
-from tocsin.access.session import Session, internal
+from tocsin.access.session import BROKER, Session, internal
+from tocsin.broker.recent.events import Recent
 from tocsin.config import load
 from tocsin.drivers import node as node_module
 from tocsin.drivers.application import Application
+from tocsin.drivers.budget import ReceiveBudget
+from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.disk import Readers
 from tocsin.drivers.frames.datagrams import DatagramListener
-from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import FramesListener
-from tocsin.drivers.frames.listener import listen as listen_frames
-from tocsin.drivers.http.listener import HttpListener, listen
+from tocsin.drivers.http.listener import HttpListener
 from tocsin.drivers.http.rest import app as rest_app
+from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.http.rest.endpoint import Endpoint
-from tocsin.drivers.monitor.monitor import open_monitor
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.link.links import Links
+from tocsin.drivers.link.listener import LinkListener
+from tocsin.drivers.logger import Logger
+from tocsin.drivers.monitor.monitor import Monitor, open_monitor
 from tocsin.drivers.pegasus.listener import PegasusListener
-from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.listener import SoapTcpListener
-from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
 from tocsin.event.event import Event
+from tocsin.event.topic import TopicPattern
+from tocsin.overlay.time_of_day import NO_ZONES
 from tocsin.services.directory.directory import Directory
-from tocsin.services.performance.service import PerformanceService
-from tocsin.services.performance.session import ARCHIVE
+from tocsin.services.discovery.opening import open_discovery
+from tocsin.services.link.identity import ids_of
 from tocsin.store.store import Store
+
+T = TypeVar("T")
+ANY_PORT = "127.0.0.1:0"
+# Each listener that a broker can have is open.
+OPEN = {
+    "http.address": ANY_PORT,
+    "frames.address": ANY_PORT,
+    "frames.archive": ANY_PORT,
+    "frames.udp": True,
+    "soap_tcp.address": ANY_PORT,
+    "pegasus.address": ANY_PORT,
+    "overlay.address": ANY_PORT,
+}
 
 
 @dataclass
 class Refusing:
-    """The broker, its listeners, and what was read of its log for anybody."""
+    """The broker, its listeners, and what was read for anybody: of its log, on disk and in memory,
+    and of the monitor's database."""
 
     app: Application
-    http: HttpListener
-    pegasus: PegasusListener
     soap: SoapServices
-    soap_tcp: SoapTcpListener
-    directory: Directory
-    performance: PerformanceService
-    frames: FramesListener
-    archive: FramesListener
-    datagrams: DatagramListener
+    rest: RestContext
+    listeners: Listeners
     decisions: list[Decide]
-    reads: list[object] = field(default_factory=list)
+    asked: set[tuple[Action, str]]  # of the one function, by anybody but the broker
+    reads: list[object]
+
+    @property
+    def http(self) -> HttpListener:
+        return self._listener("http", HttpListener)
+
+    @property
+    def pegasus(self) -> PegasusListener:
+        return self._listener("pegasus", PegasusListener)
+
+    @property
+    def soap_tcp(self) -> SoapTcpListener:
+        return self._listener("soap_tcp", SoapTcpListener)
+
+    @property
+    def frames(self) -> FramesListener:
+        return self._listener("frames", FramesListener)
+
+    @property
+    def archive(self) -> FramesListener:
+        return self._listener("archive", FramesListener)
+
+    @property
+    def datagrams(self) -> DatagramListener:
+        return self._listener("datagrams", DatagramListener)
+
+    @property
+    def link(self) -> LinkListener:
+        return self._listener("link", LinkListener)
+
+    def _listener(self, name: str, kind: type[T]) -> T:
+        found = self.listeners[name]
+        assert isinstance(found, kind)
+        return found
 
     def endpoints(self) -> list[Endpoint]:
-        return rest_app.endpoints(
-            self.app.rest_context(self.directory, self.performance), self.http.server
-        )
+        return rest_app.endpoints(self.rest, self.http.server)
 
     @contextlib.contextmanager
     def allowing(self) -> Iterator[None]:
@@ -86,52 +130,66 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
     """It runs in this process, and has one event in its log."""
     reads: list[object] = []
     decisions = [decide]
+    asked: set[tuple[Action, str]] = set()
 
     def decide_now(session: Session, action: Action, resource: str) -> None:
+        if session.principal != BROKER:
+            asked.add((action, resource))
         decisions[-1](session, action, resource)
 
     class RecordingReaders(Readers):
         async def ask(self, work: Callable[[Any], Any]) -> Any:
-            reads.append(work)
+            name = getattr(work, "__qualname__", "")
+            if not name.startswith("Node._check_retention."):  # that is for nobody
+                reads.append(work)
             return await super().ask(work)
 
-    settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
+    async def ask(monitor: Monitor, question: Callable[[Any, int], Any]) -> Any:
+        reads.append(question)
+        return await ask_monitor(monitor, question)
+
+    def latest(recent: Recent, pattern: TopicPattern) -> Any:
+        reads.append(pattern)
+        return latest_of(recent, pattern)
+
+    def of_type(recent: Recent, event_type: str) -> Any:
+        reads.append(event_type)
+        return recent_of_type(recent, event_type)
+
+    ask_monitor, latest_of, recent_of_type = Monitor.ask, Recent.latest, Recent.of_type
+    settings, _ = load({**OPEN, "log.directory": str(directory)}, {})
     with patch.object(node_module, "Readers", RecordingReaders):
-        app = Application(settings, Store.open(directory), Notes(), decide=decide_now)
+        app = Application(settings, Store.open(directory), Logger(), decide=decide_now)
     soap = SoapServices(app)
     app.monitor = open_monitor(app.port, settings)
-    entries = Directory(app.port)
-    performance = app.performance_service()
-    context = app.rest_context(entries, performance)
-    http = await listen(context, settings.http.address, soap.answer)
-    app.addresses.http = http.address
-    pegasus = await listen_pegasus(app.port, settings, "127.0.0.1:0")
-    soap_tcp = await listen_soap_tcp(soap.answer, "127.0.0.1:0", settings.soap_tcp, app.node.note)
-    frames = await listen_frames(performance, settings, "127.0.0.1:0")
-    archive = await listen_frames(
-        performance, settings, "127.0.0.1:0", name="archive", roles=ARCHIVE
+    ids = await ids_of(app.port)
+    app.discovery = open_discovery(app.port, ids.broker, NO_ZONES)
+    budget = ReceiveBudget(settings.limits.receiving_bytes_max, app.node.note)
+    app.links = links = Links(app.port, app.discovery, ids, settings, budget)
+    rest = app.rest_context(Directory(app.port), app.performance_service())
+    listeners: Listeners = {}
+    ours = BuiltIn(rest, soap, links, app.node.rules.trusted)
+    note = app.node.note
+    memory = (
+        patch.object(Monitor, "ask", ask),
+        patch.object(Recent, "latest", latest),
+        patch.object(Recent, "of_type", of_type),
     )
-    datagrams = await listen_datagrams(performance, app.node.rules.trusted, frames.address)
     try:
+        for each in memory:
+            each.start()
+        await open_dialects(
+            DialectContext(app.port, settings, None, budget, note, ours, listeners=listeners)
+        )
+        await links.start()
         await app.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
         reads.clear()
-        yield Refusing(
-            app,
-            http,
-            pegasus,
-            soap,
-            soap_tcp,
-            entries,
-            performance,
-            frames,
-            archive,
-            datagrams,
-            decisions,
-            reads,
-        )
+        yield Refusing(app, soap, rest, listeners, decisions, asked, reads)
     finally:
+        for each in memory:
+            each.stop()
         app.node.stopping = True
-        listeners = http, pegasus, soap_tcp, frames, archive, datagrams
-        await asyncio.gather(*(each.close() for each in listeners))
+        await links.close()
+        await asyncio.gather(*(each.close() for each in listeners.values()))
         await soap.close()
         await app.close()

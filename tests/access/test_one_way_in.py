@@ -8,30 +8,41 @@ from __future__ import annotations
 import ast
 import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 import uvloop
-from frames_walk import walk_frames
-from http_walk import BODIES, OPEN, ask, walk_http
+from frames_walk import post, requests, walk_frames
+from http_walk import BODIES, OPEN, SOCKET, ask, example_of, walk_http
+from link_walk import walk_link
 from pegasus_walk import walk_pegasus
 from refusing import Refusing, Walk, refusing
 from soap_walk import CODE, PATHS, answer_to, envelope, walk_soap, walk_soap_tcp
 from soap_walk import OPEN as OPEN_OPERATIONS
+from sockets_walk import walk_sockets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.access.decision import Action, Decide, deny_all, not_allowed
+from tocsin.access.decision import Action, Decide, allow_all, deny_all, not_allowed
+from tocsin.access.resources import KINDS, kind_of
 from tocsin.access.session import BROKER, Principal, Session, anonymous, internal
+from tocsin.broker.port import Replier
 from tocsin.config import load
 from tocsin.drivers.http import connection as connection_module
 from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
+from tocsin.drivers.plugins import BUILT_IN, DIALECTS
 from tocsin.drivers.soap_services import MailboxNode, soap_context
 from tocsin.errors import NotAllowed
 from tocsin.event.event import Event
+from tocsin.services.blackboard.board import Board
+from tocsin.services.blackboard.messages import message_events
+from tocsin.services.blackboard.socket import BoardSocket
+from tocsin.services.directory.directory import Directory
+from tocsin.services.discovery.resources import Resources
 from tocsin.services.performance import subscribe_rules
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession
@@ -39,18 +50,21 @@ from tocsin.services.soap.call import ACCEPTED, Reply, SoapCall
 from tocsin.services.soap.call import Request as SoapRequest
 from tocsin.services.soap.paths import PREFIXES, WHOLE
 from tocsin.services.soap_services import mailbox_dispatcher
+from tocsin.services.streams.event_socket import EventSocket, _Publication
+from tocsin.wire.api.openapi.document import description
+from tocsin.wire.cloudevents.read import read_events
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import write
 from tocsin.wire.soap import names
 
 REST = Path(app.__file__).parent
-WALKS: dict[str, Walk] = {
-    "http": walk_http,
-    "pegasus": walk_pegasus,
-    "frames": walk_frames,
-    "soap": walk_soap,
-    "soap-tcp": walk_soap_tcp,
+WALKS: dict[str, tuple[Walk, ...]] = {  # by the dialect that opens the listeners
+    "http": (walk_http, walk_sockets, walk_soap),
+    "frames": (walk_frames,),
+    "soap_tcp": (walk_soap_tcp,),
+    "pegasus": (walk_pegasus,),
+    "link": (walk_link,),
 }
 
 
@@ -64,14 +78,40 @@ def run(
     uvloop.run(main())
 
 
-@pytest.mark.parametrize("name", WALKS)
-def test_whoever_may_do_nothing_is_refused_everywhere(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("walk", [each for walks in WALKS.values() for each in walks])
+def test_whoever_may_do_nothing_is_refused_everywhere(walk: Walk, tmp_path: Path) -> None:
     async def script(broker: Refusing) -> None:
         before = broker.stored()
 
-        assert await WALKS[name](broker) == []
+        assert await walk(broker) == []
         assert broker.stored() == before
         assert broker.reads == []
+        asked = {resource for action, resource in broker.asked if action is not Action.PUBLISH}
+        assert {kind_of(resource) for resource in asked} <= set(KINDS)
+
+    run(tmp_path, script)
+
+
+def test_what_is_read_of_memory_and_of_the_monitor_is_seen(tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        assert (await ask(broker.http.port, "GET", "/runs"))[0] == 200
+        assert broker.reads
+        broker.reads.clear()
+        assert b"Response" in await answer_to(broker, names.WSN13, "GetCurrentMessage")
+        assert broker.reads
+
+    async def published(broker: Refusing) -> None:
+        event = Event("2", "/s", "t", topic="a")
+        await broker.app.port.publish(internal("test"), [event])
+        await script(broker)
+
+    run(tmp_path, published, allow_all)
+
+
+def test_every_listener_is_walked(tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        assert set(BUILT_IN[DIALECTS]) == set(WALKS)
+        assert set(WALKS) <= set(broker.listeners)
 
     run(tmp_path, script)
 
@@ -92,6 +132,23 @@ def test_an_endpoint_that_does_not_ask_is_found(
 
         assert wrong
         assert all("/forgotten" in each for each in wrong)
+
+    run(tmp_path, script)
+
+
+@pytest.mark.parametrize(
+    ("service", "path"), [(Resources, "/resources"), (Directory, "/directory")]
+)
+def test_a_service_that_does_not_ask_is_found(
+    service: type, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "_may", lambda *_: None)
+
+    async def script(broker: Refusing) -> None:
+        wrong = await walk_http(broker)
+
+        assert wrong
+        assert all(path in each for each in wrong)
 
     run(tmp_path, script)
 
@@ -177,6 +234,43 @@ def test_a_frame_message_that_does_not_ask_is_found(
     run(tmp_path, script)
 
 
+def _publish_in_board(self: BoardSocket, body: bytes, reply: Replier) -> None:
+    events = message_events(body, self._limits.event, self._port.runtime.new_id)
+    self._port.submit(internal("socket"), events, reply)
+
+
+def _publish_event(self: EventSocket, text: str) -> None:
+    events = read_events("application/cloudevents+json", {}, text.encode(), self._limits.event)
+    self._port.submit(internal("socket"), events, _Publication(self._new_reply()))
+
+
+@pytest.mark.parametrize(
+    ("session", "method", "forgetful", "found"),
+    [
+        (BoardSocket, "_publish", _publish_in_board, "/blackboard/socket publish"),
+        (BoardSocket, "_subscribe", lambda *_: {"subscribed": 1}, "/blackboard/socket subscribe"),
+        (Board, "check_read", lambda *_: None, "/blackboard/socket register"),
+        (EventSocket, "_message", _publish_event, "/events/socket"),
+    ],
+)
+def test_a_message_of_a_socket_that_does_not_ask_is_found(
+    session: type,
+    method: str,
+    forgetful: object,
+    found: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(session, method, forgetful)
+
+    async def script(broker: Refusing) -> None:
+        wrong = await walk_sockets(broker)
+
+        assert [each.partition(":")[0] for each in wrong] == [found]
+
+    run(tmp_path, script)
+
+
 def test_routes_are_made_of_endpoints_alone() -> None:
     makers = {
         path.name
@@ -187,6 +281,21 @@ def test_routes_are_made_of_endpoints_alone() -> None:
 
     assert makers == {"app.py", "endpoint.py"}
     assert "Route(" not in (REST / "app.py").read_text()
+
+
+def test_every_stream_and_socket_is_in_the_table_of_what_stays_open(tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        stays_open = {
+            path
+            for path, methods in description()["paths"].items()
+            if "101" in (answers := methods.get("get", {}).get("responses", {}))
+            or "text/event-stream" in answers.get("200", {}).get("content", {})
+        }
+
+        assert set(broker.http.long_lived) == stays_open
+        assert stays_open <= {each.path for each in broker.endpoints() if each.method == "GET"}
+
+    run(tmp_path, script)
 
 
 def test_what_is_listed_as_open_is_open(tmp_path: Path) -> None:
@@ -250,6 +359,65 @@ def test_each_request_is_decided_by_its_own_headers(
     run(tmp_path, script, decide)
 
 
+def test_whatever_is_asked_by_http_is_decided_by_the_credential(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: set[tuple[str, str]] = set()
+
+    def decide(session: Session, action: Action, resource: str) -> None:
+        if session.principal != BROKER:
+            asked.add((session.principal.name, session.endpoint))
+            raise not_allowed(session, action, resource)
+
+    def by_credential(
+        connection: connection_module.Connection, headers: dict[bytes, bytes]
+    ) -> Session:
+        name = headers.get(b"authorization", b"nobody").decode()
+        return Session(Principal(name), "http", connection.peer)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("tocsin.drivers.http.") and hasattr(module, "session_of"):
+            monkeypatch.setattr(module, "session_of", by_credential)
+    ann = {"authorization": "ann"}
+    soap = {**ann, "content-type": "text/xml"}
+
+    async def script(broker: Refusing) -> None:
+        async def deciders(request: Awaitable[object]) -> set[tuple[str, str]]:
+            asked.clear()
+            await request
+            return set(asked)
+
+        port = broker.http.port
+        subscribe = envelope("1.2", names.WSE11, "Subscribe", "urn:x")
+        for path in ("/soap", "/axis2/services/EventingService"):
+            found = await deciders(ask(port, "POST", path, subscribe, soap))
+            assert found == {("ann", "soap")}, path
+        for path in broker.http.long_lived:
+            is_socket = path.endswith("/socket")
+            headers = {**ann, **SOCKET} if is_socket else ann
+            found = await deciders(ask(port, "GET", example_of(path), headers=headers))
+            assert found == {("ann", "websocket" if is_socket else "http")}, path
+        for target in ("/gma", "/gma?role=consumer"):
+            message = write(next(requests()))
+            found = await deciders(post(broker, target, message, "authorization: ann\r\n"))
+            assert found == {("ann", "http")}, target
+        found = await deciders(ask(port, "POST", "/events", BODIES["POST /events"], ann))
+        assert found == {("ann", "http")}
+        assert await deciders(ask(port, "GET", "/topics", headers=ann)) == {("ann", "http")}
+
+    run(tmp_path, script, decide)
+
+
+def test_only_a_connection_takes_a_client_by_http_for_anonymous() -> None:
+    makers = {
+        path.name
+        for path in Path(connection_module.__file__).parent.rglob("*.py")
+        if "anonymous(" in path.read_text()
+    }
+
+    assert makers == {"transport.py"}
+
+
 def test_a_publisher_needs_no_right_to_manage(tmp_path: Path) -> None:
     """What registrations and reliable sequences keep is kept by the broker itself."""
     asked: list[tuple[Action, str]] = []
@@ -276,7 +444,7 @@ def test_a_publisher_needs_no_right_to_manage(tmp_path: Path) -> None:
 def test_a_box_service_alone_asks_too(tmp_path: Path) -> None:
     async def main() -> None:
         settings, _ = load({"log.directory": str(tmp_path)}, {})
-        boxes = MailboxNode(settings, Notes(), decide=deny_all)
+        boxes = MailboxNode(settings, Logger(), decide=deny_all)
         dispatcher = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
         message = envelope("1.2", names.MSGBOX, "createMsgBox", "urn:x")
         kind = "application/soap+xml"

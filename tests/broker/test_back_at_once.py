@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from broker.harness import Hand, event, pushes
-from tocsin.broker.away import EARLY_LANES_MAX
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.registry import Change
+from tocsin.broker.unreachable import EARLY_LANES_MAX
 from tocsin.event.subscription import State
 
 S = 1_000_000_000
@@ -123,14 +123,14 @@ def test_a_renewal_does_not_hurry_a_sink_that_fails_and_says_when_to_come_back()
 
 def test_nobody_is_looked_for_once_the_sink_is_back_or_its_subscription_ended() -> None:
     hand, _ = away()
-    assert hand.broker.away
+    assert hand.broker.unreachable
     connects(hand)
     hand.answer(pushes(hand.seen)[-1])
-    assert not hand.broker.away
+    assert not hand.broker.unreachable
 
     hand, name = away()
     hand.ask(lambda token: hand.broker.unsubscribe(name, token, hand.now))
-    assert not hand.broker.away
+    assert not hand.broker.unreachable
 
 
 def test_many_sinks_of_one_address_are_tried_in_turn() -> None:

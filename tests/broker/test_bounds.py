@@ -12,9 +12,9 @@ import pytest
 from broker.harness import Hand, S, event, handshakes, only, pushes
 from tocsin.broker.delivery.follower import WINDOW_BYTES
 from tocsin.broker.delivery.outcome import Answered, Failed
-from tocsin.broker.effects import Note, Pulled, ReadLog, Reply, StreamOut
+from tocsin.broker.effects import LogLine, Pulled, ReadLog, Reply, StreamOut
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.pushing import LINE_SPARE
+from tocsin.broker.push_lanes import LINE_SPARE
 from tocsin.broker.registry import Change
 from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.broker.subscriber import Subscriber
@@ -247,12 +247,12 @@ def test_a_full_disk_is_noted_when_it_fills_and_when_there_is_room_and_not_in_be
         hand.flush()
         hand.broker.commit_failed(DiskFull("no room", remedy="make some"), hand.now)
     hand.flush()
-    assert [note.message for note in only(Note, hand.seen)] == ["no room"]
+    assert [note.message for note in only(LogLine, hand.seen)] == ["no room"]
 
     hand.publish(event(6))
     hand.publish(event(7))
 
-    assert [note.level for note in only(Note, hand.seen)] == ["error", "info"]
+    assert [note.level for note in only(LogLine, hand.seen)] == ["error", "info"]
 
 
 def test_a_broker_that_stopped_asks_to_be_woken_for_nothing() -> None:
@@ -269,7 +269,7 @@ def test_a_broker_that_stopped_asks_to_be_woken_for_nothing() -> None:
 
 
 def test_an_event_does_not_pay_for_the_refusals_of_one_that_was_too_old() -> None:
-    hand = Hand(BrokerOptions(survey_s=0.1), snapshot=Snapshot())
+    hand = Hand(BrokerOptions(retention_check_s=0.1), snapshot=Snapshot())
     subscription = hand.subscribe(attempts=2, backlog_age_s=0.2)
     hand.publish(event(1))
     hand.answer(pushes(hand.seen)[-1], Answered(500))

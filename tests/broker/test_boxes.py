@@ -74,9 +74,9 @@ def test_a_box_with_a_limit_drops_the_oldest_and_says_so() -> None:
     assert isinstance(pulled, Pulled)
     assert seqs([pulled]) == [4, 5]
     assert pulled.dropped == 3
-    told = hand.pull(box, ack=pulled.next)
-    assert isinstance(told, Pulled)
-    assert told.dropped == 0
+    reported = hand.pull(box, ack=pulled.next)
+    assert isinstance(reported, Pulled)
+    assert reported.dropped == 0
 
 
 def test_a_token_that_was_never_handed_out_is_refused() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from broker.harness import Hand, event
 from tocsin.broker.clock import Doubt
-from tocsin.broker.effects import Note, Survey
+from tocsin.broker.effects import CheckRetention, LogLine
 from tocsin.broker.options import DAY_S, BrokerOptions
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import CLOCK
@@ -57,7 +57,7 @@ def states(hand: Hand) -> list[tuple[str, int]]:
 
 
 def notes(hand: Hand) -> str:
-    return "\n".join(each.message for each in hand.seen if isinstance(each, Note))
+    return "\n".join(each.message for each in hand.seen if isinstance(each, LogLine))
 
 
 def accept(hand: Hand, wall: int | None = None) -> None:
@@ -72,7 +72,7 @@ def test_a_clock_that_starts_a_month_ahead_ends_no_lease_and_drops_nothing() -> 
 
     assert states(hand) == states(before)
     assert hand.broker.clock.doubt is Doubt.AHEAD
-    assert [each.before_ns for each in hand.seen if isinstance(each, Survey)][-1] is None
+    assert [each.before_ns for each in hand.seen if isinstance(each, CheckRetention)][-1] is None
     assert "30.0 days past the last time in the log" in notes(hand)
     assert "off that long" in notes(hand)
 

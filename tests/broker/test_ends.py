@@ -10,7 +10,7 @@ from tocsin.broker.effects import Commit, Effect, Ended, Push
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.subscription import SoapTerms
 
-TOLD = SoapTerms(spec="wse04", end_to="http://owner/")
+REPORTED = SoapTerms(spec="wse04", end_to="http://owner/")
 UNTOLD = SoapTerms(spec="wse04")
 FULL = DiskFull("the disk is full", remedy="Make room.")
 
@@ -34,7 +34,7 @@ def gone(hand: Hand) -> list[Effect]:
 @pytest.mark.parametrize("sink", ["http://sink/", None])
 def test_one_that_somebody_else_deletes_is_told_of(sink: str | None) -> None:
     hand = Hand()
-    subscription = hand.subscribe(sink, soap=TOLD)
+    subscription = hand.subscribe(sink, soap=REPORTED)
 
     unsubscribe(hand, subscription)
 
@@ -43,7 +43,7 @@ def test_one_that_somebody_else_deletes_is_told_of(sink: str | None) -> None:
 
 def test_one_that_its_own_consumer_ends_is_not_told_of() -> None:
     hand = Hand()
-    unsubscribe(hand, hand.subscribe(soap=TOLD), quietly=True)
+    unsubscribe(hand, hand.subscribe(soap=REPORTED), quietly=True)
 
     assert not ends(hand.seen)
 
@@ -61,7 +61,7 @@ def test_without_an_address_nobody_is_told(soap: SoapTerms | None) -> None:
 
 def test_two_who_delete_the_same_make_one_end() -> None:
     hand = Hand()
-    subscription = hand.subscribe(soap=TOLD)
+    subscription = hand.subscribe(soap=REPORTED)
     for token in ("a", "b"):
         hand.broker.unsubscribe(subscription, token, hand.now)
     hand.settle()
@@ -71,7 +71,7 @@ def test_two_who_delete_the_same_make_one_end() -> None:
 
 def test_a_deletion_that_the_disk_refused_is_no_end() -> None:
     hand = Hand()
-    subscription = hand.subscribe(soap=TOLD)
+    subscription = hand.subscribe(soap=REPORTED)
     hand.broker.unsubscribe(subscription, "token", hand.now)
     hand.flush()
     hand.broker.commit_failed(FULL, hand.now)
@@ -82,7 +82,7 @@ def test_a_deletion_that_the_disk_refused_is_no_end() -> None:
 
 def test_a_sink_that_is_gone_is_told_of_when_the_disk_has_it() -> None:
     hand = Hand()
-    subscription = hand.subscribe(soap=TOLD)
+    subscription = hand.subscribe(soap=REPORTED)
     asked = gone(hand)
     asked += hand.pass_s(0)
     assert not ends(asked)
@@ -98,7 +98,7 @@ def test_a_sink_that_is_gone_is_told_of_when_the_disk_has_it() -> None:
 
 def test_a_full_disk_delays_the_word_and_loses_it_not() -> None:
     hand = Hand()
-    subscription = hand.subscribe(soap=TOLD)
+    subscription = hand.subscribe(soap=REPORTED)
     gone(hand)
     hand.now += 1_000_000_000
     hand.flush()
@@ -112,7 +112,7 @@ def test_a_full_disk_delays_the_word_and_loses_it_not() -> None:
 
 def test_a_broken_disk_leaves_it_untold() -> None:
     hand = Hand()
-    hand.subscribe(soap=TOLD)
+    hand.subscribe(soap=REPORTED)
     gone(hand)
     hand.now += 1_000_000_000
     hand.flush()
@@ -123,9 +123,9 @@ def test_a_broken_disk_leaves_it_untold() -> None:
 
 def test_an_expiry_a_pause_a_dead_letter_and_a_stop_are_no_ends() -> None:
     hand = Hand()
-    hand.subscribe(soap=TOLD, expires_ns=hand.now + 10)
-    hand.subscribe("http://refusing/", soap=TOLD, attempts=1)
-    away = hand.subscribe("http://away/", soap=TOLD)
+    hand.subscribe(soap=REPORTED, expires_ns=hand.now + 10)
+    hand.subscribe("http://refusing/", soap=REPORTED, attempts=1)
+    away = hand.subscribe("http://away/", soap=REPORTED)
     hand.pass_s(1)
     hand.publish(event(1))
     for push in pushes(hand.seen):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.harness import OK, Hand, S, event, handshakes, only, pushes
+from broker.harness import OK, Hand, S, event, handshakes, only, pushes, seqs
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
@@ -161,7 +161,7 @@ def box() -> Subscription:
 def test_retention_leaves_what_a_new_subscription_begins_with() -> None:
     hand = Hand()
     hand.publish(*(event(n) for n in range(1, 6)))
-    hand.broker.surveyed(4, hand.now)
+    hand.broker.retention_checked(4, hand.now)
 
     hand.broker.subscribe(box(), EVERYTHING, 2, "subscribe", hand.now)
     hand.settle()
@@ -175,7 +175,7 @@ def test_retention_leaves_it_also_when_it_looks_while_the_subscription_is_writte
     hand.broker.subscribe(box(), EVERYTHING, 2, "subscribe", hand.now)
     subscribing = commit_under_way(hand)
 
-    hand.broker.surveyed(4, hand.now)
+    hand.broker.retention_checked(4, hand.now)
     hand.do(subscribing)
     hand.pass_s(1)
 
@@ -186,15 +186,15 @@ def test_a_stream_opened_while_the_log_is_trimmed_is_told_what_is_gone() -> None
     hand = Hand()
     hand.publish(*(event(n) for n in range(1, 6)))
     hand.pass_s(1)
-    hand.broker.surveyed(4, hand.now)
+    hand.broker.retention_checked(4, hand.now)
     trimming = commit_under_way(hand)
 
     hand.broker.open_stream(EVERYTHING, 0, "late")
     hand.do(trimming)
     effects = hand.settle()
 
-    (told,) = only(StreamDropped, hand.seen)
-    assert told.dropped == 4
+    (reported,) = only(StreamDropped, hand.seen)
+    assert reported.dropped == 4
     assert [s.seq for out in only(StreamOut, effects) for s in out.events] == [5]
 
 
@@ -276,3 +276,19 @@ def test_after_an_event_that_was_stamped_far_ahead_time_goes_on_from_the_one_bef
 
     assert stamped(numbering, last_ns + 45 * DAY_NS, 1) == [last_ns + 45 * DAY_NS]
     assert stamped(numbering, last_ns - S, 2) == [last_ns]
+
+
+def test_a_stream_whose_waiting_events_were_all_too_old_is_caught_up() -> None:
+    short = BrokerOptions(backlog_age_s=5.0, retention_check_s=1.0, window_events=1)
+    hand = Hand(short).crash()
+    number = hand.broker.open_stream(EVERYTHING, None, "reader")
+    hand.broker.stream_blocked(number)
+    hand.publish(event(1), event(2), event(3))
+
+    hand.pass_s(10)
+    hand.broker.stream_ready(number)
+    hand.publish(event(4))
+
+    dropped = sum(effect.dropped for effect in only(StreamDropped, hand.seen))
+    assert dropped + len(seqs(only(StreamOut, hand.seen))) == 4
+    assert seqs(only(StreamOut, hand.seen))[-1] == 4

@@ -14,7 +14,7 @@ FULL = DiskFull("the disk is full", remedy="Make room.")
 
 
 def keep(hand: Hand, key: str, value: bytes | None) -> object:
-    return hand.ask(lambda token: hand.broker.keep(key, value, token, hand.now))
+    return hand.ask(lambda token: hand.broker.keep({key: value}, token))
 
 
 def test_a_value_is_there_once_it_is_acknowledged_and_after_a_crash() -> None:
@@ -40,7 +40,7 @@ def test_a_removed_value_is_gone_for_good() -> None:
 
 def test_nothing_is_said_before_the_disk_has_it() -> None:
     hand = Hand()
-    hand.broker.keep("a", b"one", "token", hand.now)
+    hand.broker.keep({"a": b"one"}, "token")
     effects = hand.flush()
     assert hand.broker.kept("") == {}
     (commit,) = only(Commit, effects)
@@ -54,7 +54,7 @@ def test_nothing_is_said_before_the_disk_has_it() -> None:
 def test_a_publish_of_the_same_turn_shares_the_commit() -> None:
     hand = Hand()
     hand.broker.publish([event(1)], "publish")
-    hand.broker.keep("a", b"one", "keep", hand.now)
+    hand.broker.keep({"a": b"one"}, "keep")
     effects = hand.settle()
 
     (commit,) = only(Commit, effects)
@@ -67,7 +67,7 @@ def test_a_publish_of_the_same_turn_shares_the_commit() -> None:
 def test_the_last_of_one_turn_holds() -> None:
     hand = Hand()
     for token, value in enumerate((b"one", None, b"two")):
-        hand.broker.keep("a", value, token, hand.now)
+        hand.broker.keep({"a": value}, token)
     hand.settle()
 
     assert hand.broker.kept("") == hand.kept == {"a": b"two"}
@@ -76,8 +76,8 @@ def test_the_last_of_one_turn_holds() -> None:
 def test_what_a_full_disk_refused_is_not_kept() -> None:
     hand = Hand()
     keep(hand, "old", b"value")
-    hand.broker.keep("new", b"value", "keep", hand.now)
-    hand.broker.keep("old", None, "remove", hand.now)
+    hand.broker.keep({"new": b"value"}, "keep")
+    hand.broker.keep({"old": None}, "remove")
     hand.flush()
     hand.broker.commit_failed(FULL, hand.now)
     effects = hand.settle() + hand.pass_s(5)
@@ -91,9 +91,9 @@ def test_what_a_full_disk_refused_is_not_kept() -> None:
 def test_when_the_disk_fails_everybody_who_waits_is_told() -> None:
     hand = Hand()
     failed = DiskFailed("no", remedy=".")
-    hand.broker.keep("a", b"", "under way", hand.now)
+    hand.broker.keep({"a": b""}, "under way")
     hand.flush()
-    hand.broker.keep("b", b"", "waiting", hand.now)
+    hand.broker.keep({"b": b""}, "waiting")
     hand.broker.commit_failed(failed, hand.now)
     effects = hand.flush()
 
@@ -104,8 +104,8 @@ def test_when_the_disk_fails_everybody_who_waits_is_told() -> None:
 def test_the_number_of_values_is_limited() -> None:
     hand = Hand(BrokerOptions(kept_max=2))
     keep(hand, "a", b"")
-    hand.broker.keep("b", b"", "b", hand.now)
-    hand.broker.keep("c", b"", "c", hand.now)
+    hand.broker.keep({"b": b""}, "b")
+    hand.broker.keep({"c": b""}, "c")
     effects = hand.settle()
 
     assert answer_to("b", effects) is None
@@ -129,6 +129,20 @@ def test_the_bytes_are_limited_also_after_a_crash() -> None:
     assert keep(again, "b", b"1234") is None
 
 
+def test_no_service_takes_the_room_of_another() -> None:
+    hand = Hand(BrokerOptions(kept_max=2, kept_bytes_max=100))
+    for number in range(2):
+        assert keep(hand, f"discovery/resource/{number}", b"") is None
+    full = keep(hand, "discovery/resource/2", b"")
+
+    assert isinstance(full, TooMuchKept)
+    assert full.problem == "service state is full: 2 resources with 40 bytes"
+    assert "DELETE /resources/ID" in full.remedy
+    assert keep(hand, "wsrm/in/1", b"") is None
+    assert isinstance(keep(hand, "wsrm/in/2", b"x" * 100), TooMuchKept)
+    assert keep(hand.crash(), "registration/1", b"") is None
+
+
 def test_a_name_is_neither_empty_nor_endless() -> None:
     hand = Hand()
 
@@ -147,7 +161,7 @@ STEPS = st.lists(
 def test_memory_and_disk_agree_whatever_happens(steps: list[tuple[str, bytes, bool, bool]]) -> None:
     hand = Hand(BrokerOptions(kept_max=2, kept_bytes_max=8))
     for number, (key, value, commit, fails) in enumerate(steps):
-        hand.broker.keep(key, value, number, hand.now)
+        hand.broker.keep({key: value}, number)
         if commit:
             for asked in only(Commit, hand.flush()):
                 if fails:

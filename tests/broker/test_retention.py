@@ -15,14 +15,14 @@ def test_retention_does_not_pass_somebody_who_still_waits_for_it() -> None:
     hand.publish(*(event(n) for n in range(10)))
     hand.pull(box, events_max=4)
     hand.pull(box, ack="4")
-    hand.broker.surveyed(8, hand.now)
+    hand.broker.retention_checked(8, hand.now)
     hand.pass_s(1)
 
     assert hand.log[0].seq == 5
 
 
 def test_an_event_older_than_a_subscription_may_hold_is_dropped_and_told() -> None:
-    hand = Hand(BrokerOptions(survey_s=10), snapshot=None)
+    hand = Hand(BrokerOptions(retention_check_s=10), snapshot=None)
     box = hand.subscribe(sink=None, backlog_age_s=60)
     hand.publish(event(1))
     again = hand.crash()
@@ -49,7 +49,7 @@ def test_a_paused_subscription_holds_the_log_back_no_longer_than_it_may() -> Non
     again.pass_s(40)
 
     for _ in range(3):
-        again.broker.surveyed(4, again.now)
+        again.broker.retention_checked(4, again.now)
         again.settle()
         again.pass_s(1)
 
@@ -63,15 +63,15 @@ def test_the_log_keeps_what_the_archive_has_not_taken() -> None:
     hand = Hand()
     hand.broker.hold_for_archive(0)
     hand.publish(*(event(n) for n in range(10)))
-    hand.broker.surveyed(8, hand.now)
+    hand.broker.retention_checked(8, hand.now)
     hand.pass_s(1)
     first_while_nothing_is_archived = hand.log[0].seq
     hand.broker.hold_for_archive(5)
-    hand.broker.surveyed(8, hand.now)
+    hand.broker.retention_checked(8, hand.now)
     hand.pass_s(1)
     first_while_some_is = hand.log[0].seq
     hand.broker.hold_for_archive(None)
-    hand.broker.surveyed(8, hand.now)
+    hand.broker.retention_checked(8, hand.now)
     hand.pass_s(1)
 
     assert first_while_nothing_is_archived == 1

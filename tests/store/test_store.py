@@ -294,14 +294,14 @@ def test_trimming_for_a_size_takes_no_event_too_many_and_none_too_few(
 def test_a_sound_log_is_found_sound(store: Store) -> None:
     append(store, 2500)
     store.write(Batch(trim_to=100, subscriptions={"a": b"1"}, dead={"d": b"2"}))
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     reader = store.reader()
 
-    report = reader.check(lambda done, total: told.append((done, total)))
+    report = reader.check(lambda done, total: reported.append((done, total)))
 
     assert report.ok
     assert (report.first_seq, report.last_seq) == (101, 2500)
-    assert told == [(1000, 2400), (2000, 2400), (2400, 2400)]
+    assert reported == [(1000, 2400), (2000, 2400), (2400, 2400)]
     assert report.size_bytes == reader.size_bytes() > 2400 * 40
 
 

@@ -10,7 +10,7 @@ import pytest
 from tocsin.broker.effects import Accepted
 from tocsin.broker.log import EventStore
 from tocsin.event.event import Event
-from tocsin.event.stored import START_AT_END, Append, StateChange
+from tocsin.event.stored import START_AT_END, Append, Arrival, StateChange
 from tocsin.event.topic import TopicPattern
 from tocsin.store.memory import memory_store
 from tocsin.store.store import Store
@@ -77,6 +77,18 @@ def test_a_repeat_has_its_first_number_and_is_not_stored(store: EventStore) -> N
 
     assert answers == [Accepted(2, 1, 2, 1), Accepted(1, 2, 2, 1)]
     assert numbers(store) == [1, 2]
+
+
+def test_the_log_remembers_by_which_broker_an_event_came(store: EventStore) -> None:
+    arrivals = [Arrival("far", "far-log", n, 4 * S, "near", 2) for n in (1, 2)]
+    offer(store, [1])
+
+    append = Append([[event(1), event(2)], [event(3)]], 5 * S, arrivals={0: arrivals})
+    applied = store.commit(append, NO_CHANGE)
+
+    assert applied.answers[0] == Accepted(2, 1, 2, 1)
+    assert [s.arrival for s in store.reader().read(0, 9).events] == [None, arrivals[1], None]
+    assert store.reader().recent_keys(2) == [("/test", "2", 2), ("/test", "3", 3)]
 
 
 def test_repeats_alone_change_nothing(store: EventStore) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from store_samples import make_events
 
 from tocsin.event.event import Event
-from tocsin.event.stored import Stored
+from tocsin.event.stored import Arrival, Stored
 from tocsin.event.value import Quantity
 from tocsin.store.record import (
     EVENT_COLUMNS,
@@ -39,9 +39,14 @@ EVENTS = st.builds(
 )
 
 
-@given(EVENTS, st.integers(0, (1 << 63) - 1))
-def test_a_row_gives_back_the_event(event: Event, received_ns: int) -> None:
-    stored = Stored(1, received_ns, event)
+ARRIVALS = st.builds(Arrival, TEXT, TEXT, INT64, INT64, TEXT, st.integers(0, 255))
+
+
+@given(EVENTS, st.integers(0, (1 << 63) - 1), st.none() | ARRIVALS)
+def test_a_row_gives_back_the_event(
+    event: Event, received_ns: int, arrival: Arrival | None
+) -> None:
+    stored = Stored(1, received_ns, event, arrival)
 
     columns, _ = encode_rows([stored], LogMarks())
 

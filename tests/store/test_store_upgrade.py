@@ -14,6 +14,7 @@ from tocsin.errors import CorruptLog
 from tocsin.event.stored import Batch
 from tocsin.store.reader import Reader
 from tocsin.store.record import LogMarks, encode_rows, seal, seal_cursor
+from tocsin.store.schema import SCHEMA_VERSION
 from tocsin.store.store import Store
 from tocsin.store.vfs import PowerCut, SimDisk
 
@@ -78,7 +79,7 @@ def test_everything_is_still_there_and_more_can_be_kept(tmp_path: Path) -> None:
     assert again.reader().service_state() == {"k": b"v"}
     assert again.last_seq == 6
     again.close()
-    assert version(tmp_path) == 3
+    assert version(tmp_path) == SCHEMA_VERSION
 
 
 def test_who_only_reads_changes_nothing(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ class Action(StrEnum):
 
 Decide = Callable[[Session, Action, str], None]
 """Raises NotAllowed if the session may not do this to the resource. A resource is a topic for
-`publish` (or `endpoint/soap`, for a sequence of reliable messages on any topic), and else a kind
-and a name, as in `subscription/4f2a`."""
+`publish` (or `endpoint/soap`, for a sequence of reliable messages on any topic), and else of one of
+the kinds of `resources.py`, as in `subscription/4f2a`."""
 
 
 def allow_all(session: Session, action: Action, resource: str) -> None:

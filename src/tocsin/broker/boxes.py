@@ -40,9 +40,9 @@ class Boxes:
         self._waiting: dict[Token, tuple[Subscriber, Pull]] = {}
         self._hand_outs: dict[Token, HandOut] = {}  # by the token of the take
 
-    def find(self, box_id: str) -> Subscriber:
+    def find(self, box_id: str, kind: Kind = Kind.BOX) -> Subscriber:
         box = self._state.by_id.get(box_id)
-        if box is None or box.subscription.kind is not Kind.BOX:
+        if box is None or box.subscription.kind is not kind:
             raise NoSuchBox(
                 f"there is no message box {box_id[:64]!r}",
                 remedy="`tocsin box create` makes one; `tocsin box ls` lists those there are.",
@@ -58,11 +58,19 @@ class Boxes:
             self._acknowledge(box, ack)
         self._answer_or_wait(box, Pull(token, _within(events_max)), wait_ns, now_ns)
 
-    def take(self, box_id: str, events_max: int, wait_ns: int, token: Token, now_ns: int) -> None:
+    def take(
+        self,
+        box_id: str,
+        events_max: int,
+        wait_ns: int,
+        token: Token,
+        now_ns: int,
+        kind: Kind = Kind.BOX,
+    ) -> None:
         """The same, of what is not in flight. `token` stands for what was handed out, until it is
         released or given back."""
         pull = Pull(token, _within(events_max), takes=True)
-        self._answer_or_wait(self.find(box_id), pull, wait_ns, now_ns)
+        self._answer_or_wait(self.find(box_id, kind), pull, wait_ns, now_ns)
 
     def _answer_or_wait(self, box: Subscriber, pull: Pull, wait_ns: int, now_ns: int) -> None:
         if wait_ns <= 0 or _has_something(box, pull):
@@ -92,7 +100,7 @@ class Boxes:
                     f"token {ack} was not issued by this box",
                     remedy="Send `next` of the last response unchanged.",
                 )
-            box.told_dropped = box.answered_dropped
+            box.acknowledged_dropped = box.answered_dropped
             self._settle(box, seq)
 
     def _settle(self, box: Subscriber, seq: int) -> None:
@@ -117,7 +125,7 @@ class Boxes:
         if hand_out is None:
             return
         box = hand_out.box
-        box.told_dropped = max(box.told_dropped, hand_out.dropped)
+        box.acknowledged_dropped = max(box.acknowledged_dropped, hand_out.dropped)
         waited = box.in_flight.intersection(hand_out.numbers)
         box.in_flight -= waited
         box.released |= {seq for seq in waited if through is None or seq <= through}
@@ -157,7 +165,7 @@ class Boxes:
             box.in_flight.update(numbers)
             _hold_front(box)
         self._state.reply(
-            pull.token, Pulled(events, str(last), follower.dropped - box.told_dropped)
+            pull.token, Pulled(events, str(last), follower.dropped - box.acknowledged_dropped)
         )
 
     def _close(self, box: Subscriber, pull: Pull) -> None:
@@ -182,7 +190,7 @@ class Boxes:
             self._close(box, pull)
 
     def turn_away(self, box: Subscriber) -> None:
-        """The box is no more; those who wait are told."""
+        """The box is no more; those who wait are answered."""
         error = NoSuchBox(
             "the message box has ended", remedy="`tocsin box create` makes a new one."
         )

@@ -8,7 +8,7 @@ commit that carries its event; then the event is matched and handed on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
@@ -21,20 +21,20 @@ from tocsin.broker.in_flight import InFlightCommit
 from tocsin.broker.intake import Intake
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.pushing import Pushing
+from tocsin.broker.push_lanes import PushLanes
 from tocsin.broker.registry import Change, Registry
 from tocsin.broker.retention import Retention
 from tocsin.broker.service_state import ServiceState
+from tocsin.broker.skipped_filters import SkippedFilters
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import MATCHING_NS_MAX, State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
-from tocsin.broker.unasked import Unasked
 from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S
-from tocsin.event.stored import StateChange, Stored
+from tocsin.event.stored import Arrival, StateChange, Stored
 from tocsin.event.subscription import Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -57,18 +57,20 @@ class Broker:
     ) -> None:
         self._state = state = State(options, new_id, jitter, stopwatch)
         self.options = options
-        self.counters = state.counters
+        self.counters, self.watch_local_filters = state.counters, state.watch_local_filters
         self.interest = state.interest  # to be asked: what anybody wants now
         self._intake = Intake(options)
         self.refuse = self._intake.refuse
-        self._unasked = Unasked(state)
-        self._catchup = Catchup(state, self._unasked)
-        self._pushing = Pushing(state, self._catchup, addresses_of)
-        self.away, self.peer_connected = self._pushing.away, self._pushing.peer_connected
+        self._skipped_filters = SkippedFilters(state)
+        self._catchup = Catchup(state, self._skipped_filters)
+        self._push_lanes = lanes = PushLanes(state, self._catchup, addresses_of)
+        self.unreachable, self.peer_connected = lanes.unreachable, lanes.peer_connected
         self.boxes = boxes = Boxes(state, self._catchup)
         self._streams = Streams(state, self._catchup)
-        self._registry = Registry(state, self._catchup, self._pushing, boxes, is_trusted)
+        self._registry = Registry(state, self._catchup, lanes, boxes, is_trusted)
+        self.want, self.confirm = self._registry.want, self._registry.confirm
         self._service_state = ServiceState(state)
+        self.kept = self._service_state.under
         self._retention = Retention(state, self._catchup, self._streams)
         self.clock = Clock(state, self._registry, self._retention)
         self._committing: InFlightCommit | None = None
@@ -86,14 +88,14 @@ class Broker:
         self._service_state.restore(snapshot.service_state)
         self.clock.recover(max(snapshot.last_time_ns, lower_bound_ns), now_ns)
         self._registry.restore(snapshot, now_ns)
-        self._retention.survey(now_ns)
+        self._retention.check(now_ns)
 
     # What clients ask
 
-    def publish(self, events: list[Event], token: Token) -> None:
-        """Store these; `Reply` with `Accepted` once they are on disk."""
+    def publish(self, events: list[Event], token: Token, how: list[Arrival] | None = None) -> None:
+        """Store these; `Reply` with `Accepted` once on disk. `how` each came, if by a link."""
         try:
-            self._intake.offer(events, token)
+            self._intake.offer(events, token, how)
         except TocsinError as error:
             self.counters.rejected += 1
             self.counters.refused_busy += isinstance(error, Busy)
@@ -111,13 +113,15 @@ class Broker:
     def unsubscribe(
         self, subscription_id: str, token: Token, now_ns: int, *, quietly: bool = False
     ) -> None:
-        """End it. `quietly` if its own consumer asks, who need not be told of the end then."""
+        """End it. `quietly` if its own consumer asks, who needs no notice of the end then."""
         ask = self._registry.unsubscribe
         self._try(token, lambda: ask(subscription_id, token, quietly=quietly))
 
-    def keep(self, key: str, value: bytes | None, token: Token, now_ns: int) -> None:
+    def keep(
+        self, values: Mapping[str, bytes | None], token: Token, *, is_limited: bool = True
+    ) -> None:
         """Keep a service's bytes by name, or None for no longer; `Reply(None)` once on disk."""
-        self._try(token, lambda: self._service_state.keep(key, value, token))
+        self._try(token, lambda: self._service_state.keep(values, token, is_limited=is_limited))
 
     def pull(
         self, box_id: str, events_max: int, wait_ns: int, ack: str | None, token: Token, now_ns: int
@@ -131,16 +135,11 @@ class Broker:
 
     def redrive(self, letter: DeadLetter, token: Token, now_ns: int) -> None:
         """Send a dead letter again, to where its subscription points now."""
-        self._try(token, lambda: self._pushing.redrive(Redrive(letter, token), now_ns))
+        self._try(token, lambda: self._push_lanes.redrive(Redrive(letter, token), now_ns))
 
     def drop_dead(self, letter_id: str, token: Token, now_ns: int) -> None:
         """Discard a dead letter that the caller has seen to exist."""
-        self._try(token, lambda: self._pushing.dead_letters.drop(letter_id, token))
-
-    def confirm(
-        self, subscription_id: str, token: str, answer: Allowed | Refused, now_ns: int
-    ) -> None:
-        self._registry.confirm(subscription_id, token, answer, now_ns)
+        self._try(token, lambda: self._push_lanes.dead_letters.drop(letter_id, token))
 
     def _try(self, token: Token, ask: Callable[[], None]) -> None:
         try:
@@ -164,7 +163,7 @@ class Broker:
 
     @property
     def lanes_open(self) -> int:
-        return self._pushing.lanes()
+        return self._push_lanes.lanes()
 
     def view(self, subscription_id: str) -> SubscriptionView:
         return self._view(self._state.find(subscription_id))
@@ -181,9 +180,9 @@ class Broker:
     def subscription_ids(self) -> list[str]:
         return list(self._state.by_id)
 
-    def kept(self, prefix: str) -> dict[str, bytes]:
-        """What services keep under names that begin so, as it is on disk."""
-        return self._service_state.under(prefix)
+    def is_wanted(self, event: Event) -> bool:
+        """True if a subscription, a stream or a neighbour asks for such an event now."""
+        return bool(self._state.matcher.match(event))
 
     # Streams
 
@@ -213,7 +212,6 @@ class Broker:
             self._disk_is_full = False
             state.note("info", "the disk has room again")
         self.counters.commits += bool(applied.events) or not done.change.is_empty()
-        self.counters.trimmed_to = first_seq - 1
         self._acknowledge(done.publishers, applied)
         self._hand_on(applied.events, now_ns)
         for pending in done.pending:
@@ -228,7 +226,7 @@ class Broker:
         self._hand_on(events, now_ns)
 
     def _acknowledge(self, publishers: list[Token], applied: Applied) -> None:
-        """What publishers are told is true now: it is on disk."""
+        """Answer the publishers: it is on disk."""
         out = self._state.out
         for token, accepted in zip(publishers, applied.answers, strict=True):
             self.counters.acknowledged += accepted.accepted
@@ -265,7 +263,7 @@ class Broker:
                 if not taken:
                     follower.live, follower.scanned_to = False, stored.seq - 1
             if matcher.gave_up:
-                self._unasked.tell(matcher.gave_up, stored)
+                self._skipped_filters.report(matcher.gave_up, stored)
         self._streams.write(direct)
         for reader in woken.values():
             self._wake(reader, now_ns)
@@ -276,7 +274,7 @@ class Broker:
             return
         self._state.moved(reader)
         if reader.lane is not None:
-            self._pushing.wake_for(reader, now_ns)
+            self._push_lanes.wake_for(reader, now_ns)
         else:
             self.boxes.wake(reader)
 
@@ -295,7 +293,7 @@ class Broker:
             state.take_back(failed.change)
             self._hold_until_ns = now_ns + DISK_FULL_PAUSE_NS
             state.timers.at(self._hold_until_ns, lambda _: None)
-            if not self._disk_is_full:  # told once, not with every try
+            if not self._disk_is_full:  # reported once, not with every try
                 self._disk_is_full = True
                 state.note("error", error.problem, code=error.code, remedy=error.remedy)
             return
@@ -324,16 +322,16 @@ class Broker:
             words = "records failed their checksum and are not served"
             self._state.note("error", words, sequences=new[:10], count=len(new))
 
-    def surveyed(self, through: int, now_ns: int) -> None:
+    def retention_checked(self, through: int, now_ns: int) -> None:
         """Retention reaches up to `through`."""
-        self._retention.surveyed(through)
+        self._retention.checked(through)
 
     def hold_for_archive(self, archived: int | None) -> None:
         """Keep what is past `archived`; None to hold nothing on its account."""
         self._state.archived = archived
 
     def pushed(self, lane: int, outcome: Outcome, now_ns: int) -> None:
-        self._pushing.pushed(lane, outcome, now_ns)
+        self._push_lanes.pushed(lane, outcome, now_ns)
 
     def handshaken(self, token: str, answer: Allowed | Refused, now_ns: int) -> None:
         self._registry.handshaken(token, answer, now_ns)

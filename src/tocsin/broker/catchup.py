@@ -13,18 +13,18 @@ from bisect import bisect_left
 
 from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.effects import ReadLog
+from tocsin.broker.skipped_filters import SkippedFilters
 from tocsin.broker.state import MATCHING_NS_MAX, State
 from tocsin.broker.subscriber import Stream, Subscriber
-from tocsin.broker.unasked import Unasked
 from tocsin.event.stored import Stored
 
 
 class Catchup:
     """Who is behind, and the one read of the log that is under way for them."""
 
-    def __init__(self, state: State, unasked: Unasked) -> None:
+    def __init__(self, state: State, skipped_filters: SkippedFilters) -> None:
         self._state = state
-        self._unasked = unasked
+        self._skipped_filters = skipped_filters
         self._behind: dict[int, Follower] = {}
         self._reading: tuple[int, int] | None = None  # after, and the head when it was asked
         self._in_turn = False  # the next read is for whoever's turn it is
@@ -80,7 +80,7 @@ class Catchup:
         self._reading = None
         if through <= after:  # there is nothing past it, so all that there was has been seen
             through = asked_head
-        # The log may hold a commit that we were not told of yet. It is handed on when we are, to
+        # The log may hold a commit that was not reported to us yet. It is handed on when we are, to
         # everybody who is live; who took it from here would get it twice.
         head = self._state.head
         through = min(through, head)
@@ -123,7 +123,7 @@ class Catchup:
                     del open_ones[key]
                 state.counters.dropped += follower.dropped - dropped
             if state.matcher.gave_up:
-                self._unasked.tell(state.matcher.gave_up, stored)
+                self._skipped_filters.report(state.matcher.gave_up, stored)
         return list(woken.values()), through
 
     def _is_live(self, follower: Follower) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 
 class Counters:
-    """Every figure starts at zero with the process. The names are those of the metrics."""
+    """All start at zero with the process but `dead_letters`, which are those that are kept now.
+    `/metrics` gives each a name of its own."""
 
     __slots__ = (
         "acknowledged",
@@ -16,6 +17,7 @@ class Counters:
         "dropped",
         "duplicates",
         "failed_attempts",
+        "filters_skipped",
         "given_up",
         "pulled",
         "read_back",
@@ -23,12 +25,10 @@ class Counters:
         "rejected",
         "soap_unverified",
         "streamed",
-        "trimmed_to",
-        "unasked",
     )
 
     def __init__(self) -> None:
-        self.acknowledged = 0  # events on disk, told to their publisher
+        self.acknowledged = 0  # events on disk, and acknowledged to their publisher
         self.duplicates = 0  # repeats, acknowledged and not stored twice
         self.rejected = 0  # publishes answered with an error
         self.refused_busy = 0  # of those, because too much was waiting
@@ -43,6 +43,5 @@ class Counters:
         self.dropped = 0  # events let go because of a subscription's own limit
         self.read_back = 0  # events read from the log to catch somebody up
         self.corrupt = 0  # records that failed their checksum
-        self.trimmed_to = 0
         self.soap_unverified = 0  # SOAP requests with WS-Security, in which nothing was verified
-        self.unasked = 0  # filters that were not asked of an event: they could take too long
+        self.filters_skipped = 0  # filters not evaluated for an event: they could take too long

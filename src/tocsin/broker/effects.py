@@ -1,7 +1,7 @@
 """Everything a broker can ask to be done. The real world and the simulated one do the same list.
 
-The broker decides and returns these; a driver performs them and tells the broker the outcome by
-calling the method named beside each.
+The broker decides and returns these; a driver performs them and reports the outcome by calling the
+method of the broker named beside each.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class ReadLog(msgspec.Struct, frozen=True):
     limit: int
 
 
-class Survey(msgspec.Struct, frozen=True):
-    """Find how far retention reaches, then call `surveyed(seq, now)`: events received before
-    `before_ns`, and enough of the oldest to bring the log under `bytes_max`."""
+class CheckRetention(msgspec.Struct, frozen=True):
+    """Find how far retention reaches, then call `retention_checked(seq, now)`: events received
+    before `before_ns`, and enough of the oldest to bring the log under `bytes_max`."""
 
     before_ns: int | None
     bytes_max: int | None
@@ -56,8 +56,8 @@ class Push(msgspec.Struct, frozen=True):
 
 
 class CloseSubscription(msgspec.Struct, frozen=True):
-    """Nothing more of this subscription goes to the lane's sink: tell the sink, where its protocol
-    has words for that. A push of it that is under way is answered as ever."""
+    """Nothing more of this subscription goes to the lane's sink: notify the sink, where its
+    protocol has words for that. A push of it that is under way is answered as ever."""
 
     lane: int
     subscription_id: str
@@ -79,14 +79,14 @@ class StreamOut(msgspec.Struct, frozen=True):
 
 
 class StreamDropped(msgspec.Struct, frozen=True):
-    """Tell the reader of a stream that events it asked for are gone."""
+    """Notify the reader of a stream that events it asked for are gone."""
 
     stream: int
     dropped: int
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """Tell who asked to be told (`soap.end_to`) that the subscription is over before its time.
+    """Notify who asked for it (`soap.end_to`) that the subscription is over before its time.
 
     It is off the disk by then. One that its owner ended, or that expired, ends without a word.
     """
@@ -103,7 +103,7 @@ class Reply(msgspec.Struct, frozen=True):
     result: object | TocsinError
 
 
-class Note(msgspec.Struct, frozen=True):
+class LogLine(msgspec.Struct, frozen=True):
     """Write a line to the broker's own log."""
 
     level: Level
@@ -120,7 +120,7 @@ class Stop(msgspec.Struct, frozen=True):
 Effect = (
     Commit
     | ReadLog
-    | Survey
+    | CheckRetention
     | Push
     | CloseSubscription
     | Handshake
@@ -128,7 +128,7 @@ Effect = (
     | StreamDropped
     | Ended
     | Reply
-    | Note
+    | LogLine
     | Stop
 )
 

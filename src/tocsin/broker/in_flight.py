@@ -11,7 +11,7 @@ from tocsin.event.stored import StateChange
 
 @dataclass(frozen=True, slots=True)
 class InFlightCommit:
-    """What is done and told once it is on disk."""
+    """What is done and answered once it is on disk."""
 
     change: StateChange
     publishers: list[Token]  # one for each offer of the append

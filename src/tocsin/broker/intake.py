@@ -12,7 +12,7 @@ from tocsin.broker.effects import Token
 from tocsin.broker.options import BrokerOptions
 from tocsin.errors import Busy, TocsinError
 from tocsin.event.event import Event
-from tocsin.event.stored import Append
+from tocsin.event.stored import Append, Arrival
 
 
 class Offer(msgspec.Struct, eq=False):
@@ -21,6 +21,7 @@ class Offer(msgspec.Struct, eq=False):
     events: list[Event]
     token: Token
     bytes: int
+    arrivals: list[Arrival] | None = None  # one for each event, if another broker sent them
 
 
 class Intake:
@@ -40,7 +41,9 @@ class Intake:
     def __bool__(self) -> bool:
         return bool(self._offers)
 
-    def offer(self, events: list[Event], token: Token) -> None:
+    def offer(
+        self, events: list[Event], token: Token, arrivals: list[Arrival] | None = None
+    ) -> None:
         """Queue what a publisher sent. Busy if too much waits already."""
         if self._refusal is not None:
             raise self._refusal()
@@ -54,7 +57,7 @@ class Intake:
                 f"{self._events} events are already waiting for the disk",
                 remedy="Nothing was stored. Send it again in a second.",
             )
-        self._offers.append(Offer(events, token, size))
+        self._offers.append(Offer(events, token, size, arrivals))
         self._events += len(events)
         self._bytes += size
 
@@ -68,6 +71,8 @@ class Intake:
             if offers and size + self._offers[0].bytes > options.batch_bytes_max:
                 break
             offer = self._offers.popleft()
+            if offer.arrivals is not None:
+                append.arrivals[len(offers)] = offer.arrivals
             offers.append(offer.events)
             tokens.append(offer.token)
             count += len(offer.events)

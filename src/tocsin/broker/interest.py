@@ -1,4 +1,4 @@
-"""Interest: what anybody wants just now, so that a publisher can be told when nobody listens."""
+"""Interest: what anybody wants just now, so that a publisher can learn that nobody listens."""
 
 from __future__ import annotations
 

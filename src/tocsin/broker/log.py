@@ -16,7 +16,9 @@ from tocsin.event.event import Event
 from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.topic import TopicPattern
 
-READ_BYTES_MAX = 8 << 20  # what one page of events may hold in memory, unless told otherwise
+READ_BYTES_MAX = (
+    8 << 20
+)  # what one page of events may hold in memory, unless the options say otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,14 @@ class StoreReader(LogReader, StateReader, Protocol):
     """A store's log and state, as they are at one moment."""
 
 
-class OpenReader(StoreReader, Protocol):
-    """A reader that its owner lets go of. One thread at a time may use it."""
+class OpenLogReader(LogReader, Protocol):
+    """Events, until its owner closes it. One thread at a time may use it."""
 
     def close(self) -> None: ...
+
+
+class OpenReader(OpenLogReader, StateReader, Protocol):
+    """A store's log and state, until its owner closes it. One thread at a time may use it."""
 
 
 class Log(Protocol):

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 import msgspec
 
 from tocsin.broker.effects import Accepted
-from tocsin.event.stored import Append, Stored
+from tocsin.event.event import Event
+from tocsin.event.stored import Append, Arrival, Stored
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -57,7 +58,8 @@ class Numbering:
         # The log is searched by time, so time does not go back in it, unless what came before was
         # stamped by a clock that was far ahead.
         received_ns = self._stamp_ns(append.received_ns) if append.offers else 0
-        for events in append.offers:
+        for place, events in enumerate(append.offers):
+            new = len(stored)
             first = last = duplicates = 0
             for event in events:
                 key = (event.source, event.id)
@@ -74,6 +76,8 @@ class Numbering:
                 if not first or known < first:
                     first = known
             answers.append(Accepted(len(events), first, last, duplicates))
+            if place in append.arrivals:
+                _mark_arrivals(stored[new:], events, append.arrivals[place])
         return Applied(stored, answers, head)
 
     def _stamp_ns(self, now_ns: int) -> int:
@@ -94,3 +98,10 @@ class Numbering:
         """It was not stored, so a repeat of it is none."""
         for _ in applied.events:
             del self._recent[self._oldest_first.pop()]
+
+
+def _mark_arrivals(new: list[Stored], events: list[Event], arrivals: list[Arrival]) -> None:
+    """Note of the new ones among `events` how each came here."""
+    left = iter(zip(events, arrivals, strict=True))
+    for stored in new:
+        stored.arrival = next(how for event, how in left if event is stored.event)

@@ -16,17 +16,17 @@ class BrokerOptions:
 
     batch_events_max: int = 512  # of one commit: some 3 ms, so that nobody waits long for it
     batch_bytes_max: int = 8 << 20
-    intake_events_max: int = 50_000  # waiting for a commit; past it publishers are told to wait
+    intake_events_max: int = 50_000  # waiting for a commit; past it publishers are asked to wait
     intake_bytes_max: int = 64 << 20
     duplicates_window: int = 100_000  # recent events whose source and id are remembered
     subscriptions_max: int = 1_000_000
     streams_max: int = 10_000
     pulls_per_box_max: int = 64
     dead_letters_max: int = 100_000  # at the limit the subscription pauses: nothing is lost
-    kept_max: int = 100_000  # what services beside the broker keep in its log: entries,
+    kept_max: int = 100_000  # what one service beside the broker keeps in its log: entries,
     kept_bytes_max: int = 64 << 20  # and their bytes, which are in memory too
     save_cursors_s: float = 0.1  # after a crash, at most so much is delivered again
-    survey_s: float = 10.0
+    retention_check_s: float = 10.0
     retain_age_s: float | None = 7 * DAY_S
     retain_bytes: int | None = 10 << 30
     backlog_age_s: float = 7 * DAY_S  # how long a subscription may hold the log back

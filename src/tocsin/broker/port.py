@@ -7,7 +7,7 @@ its back.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from tocsin.access.decision import Action, Decide, allow_all
@@ -18,19 +18,21 @@ from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.trust import plain_address
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
 from tocsin.broker.interest import Interest
+from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.log import StoreReader
 from tocsin.broker.registry import Change
 from tocsin.broker.runtime import Runtime, Signal
-from tocsin.broker.status import BrokerStatus, status_of
+from tocsin.broker.status import BrokerStatus, ClockStatus, clock_status_of, status_of
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
-from tocsin.event.stored import Stored
-from tocsin.event.subscription import Subscription
+from tocsin.event.stored import Arrival, Stored
+from tocsin.event.subscription import Kind, Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
+Name = TypeVar("Name", bound=Hashable)
 
 
 class Replier(Protocol):
@@ -58,7 +60,7 @@ class Engine(Protocol):
     def runtime(self) -> Runtime: ...
 
     def steady_ns(self) -> int:
-        """The time that the broker is told; it never goes back."""
+        """The time that the broker is given; it never goes back."""
 
     def read(self, work: Callable[[StoreReader], T]) -> Awaitable[T]:
         """Ask the log something, where that holds nobody up."""
@@ -100,6 +102,16 @@ class BrokerPort:
         """Store these; returns once they are on disk."""
         self._may_publish(session, events)
         accepted: Accepted = await self._ask(lambda token, _: self._broker.publish(events, token))
+        return accepted
+
+    async def relay(
+        self, session: Session, events: list[Event], arrivals: list[Arrival]
+    ) -> Accepted:
+        """Store what a neighbour sent, with how each came; returns once they are on disk."""
+        self._may_publish(session, events)
+        accepted: Accepted = await self._ask(
+            lambda token, _: self._broker.publish(events, token, arrivals)
+        )
         return accepted
 
     def refuse_events(self, refusal: Callable[[], TocsinError] | None) -> None:
@@ -144,6 +156,19 @@ class BrokerPort:
             )
         )
 
+    def want(
+        self,
+        session: Session,
+        link_id: str,
+        added: Mapping[Name, Filter],
+        removed: Iterable[Name] = (),
+    ) -> None:
+        """What a neighbour wants, by names of the service of links, and what no longer: events
+        that pass any of it. Nothing of this is saved."""
+        self._decide(session, Action.SUBSCRIBE, f"link/{link_id}")
+        self._broker.want(link_id, added, removed, self._engine.steady_ns())
+        self.runtime.wake()
+
     def confirm(self, subscription_id: str, token: str, answer: Allowed | Refused) -> None:
         """A sink calls back to say whether it wants events. The token is its right to do so."""
         self._broker.confirm(subscription_id, token, answer, self._engine.steady_ns())
@@ -158,12 +183,12 @@ class BrokerPort:
         return self._broker.view_box(box_id)
 
     def views(self, session: Session) -> list[SubscriptionView]:
-        self._decide(session, Action.READ, "subscriptions")
+        self._decide(session, Action.READ, "subscription/*")
         return self._broker.views()
 
     def subscription_ids(self, session: Session) -> list[str]:
         """Of every subscription, oldest first. Cheaper than their views."""
-        self._decide(session, Action.READ, "subscriptions")
+        self._decide(session, Action.READ, "subscription/*")
         return self._broker.subscription_ids()
 
     # Message boxes
@@ -179,15 +204,20 @@ class BrokerPort:
         return pulled
 
     async def take(
-        self, session: Session, box_id: str, events_max: int, wait_ns: int
+        self,
+        session: Session,
+        box_id: str,
+        events_max: int,
+        wait_ns: int,
+        kind: Kind = Kind.BOX,
     ) -> tuple[Pulled, Token]:
         """Fetch what is in no other answer. The token is to be released, or given back."""
-        self._decide(session, Action.SUBSCRIBE, f"box/{box_id}")
+        self._decide(session, Action.SUBSCRIBE, f"{kind.value}/{box_id}")
         tokens: list[Token] = []
 
         def call(token: Token, now_ns: int) -> None:
             tokens.append(token)
-            self._broker.boxes.take(box_id, events_max, wait_ns, token, now_ns)
+            self._broker.boxes.take(box_id, events_max, wait_ns, token, now_ns, kind)
 
         pulled: Pulled = await self._ask(call)
         return pulled, tokens[0]
@@ -248,7 +278,7 @@ class BrokerPort:
 
     def peer_connected(self, host: str) -> None:
         """Somebody connected from this address: perhaps a consumer that is back."""
-        if self._broker.away:
+        if self._broker.unreachable:
             self._broker.peer_connected(plain_address(host), self._engine.steady_ns())
             self.runtime.wake()
 
@@ -305,15 +335,29 @@ class BrokerPort:
         self._broker.clock.read(wall_ns, self._engine.steady_ns())
         self.runtime.wake()
 
-    async def accept_clock(self, session: Session, wall_ns: int) -> None:
-        """An operator says that the machine's clock is right."""
+    def clock_status(self, session: Session) -> ClockStatus:
+        self._decide(session, Action.READ, "clock")
+        return clock_status_of(self._broker)
+
+    async def accept_clock(self, session: Session, wall_ns: int) -> ClockStatus:
+        """An operator says that the machine's clock is right. Returns how it is then."""
         self._decide(session, Action.MANAGE, "clock")
         await self._ask(lambda token, now_ns: self._broker.clock.accept(wall_ns, token, now_ns))
+        return clock_status_of(self._broker)
 
     @property
     def interest(self) -> Interest:
         """What anybody wants now."""
         return self._broker.interest
+
+    def is_wanted(self, event: Event) -> bool:
+        """True if a subscription, a stream or a neighbour asks for such an event now."""
+        return self._broker.is_wanted(event)
+
+    def watch_local_filters(self, notify: Callable[[], None]) -> LocalFilters:
+        """What the clients of this broker want; `notify` is called when that changes. For the one
+        service that asks other brokers for it."""
+        return self._broker.watch_local_filters(notify)
 
     @property
     def counters(self) -> Counters:
@@ -325,7 +369,12 @@ class BrokerPort:
     async def keep(self, session: Session, key: str, value: bytes | None) -> None:
         """Keep bytes by name, or None for no longer; returns once that is on disk."""
         self._decide(session, Action.MANAGE, f"service/{key}")
-        await self._ask(lambda token, now_ns: self._broker.keep(key, value, token, now_ns))
+        await self._ask(lambda token, now_ns: self._broker.keep({key: value}, token))
+
+    async def keep_table(self, session: Session, rows: Mapping[str, bytes | None]) -> None:
+        """The same for many at once, of a service that limits by itself how much it keeps."""
+        self._decide(session, Action.MANAGE, "service/table")
+        await self._ask(lambda token, now_ns: self._broker.keep(rows, token, is_limited=False))
 
     def kept(self, prefix: str) -> dict[str, bytes]:
         """What services keep under names that begin so, as it is on disk."""

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.consent import Consent
 from tocsin.broker.effects import Token
+from tocsin.broker.handshakes import Handshakes
 from tocsin.broker.numbering import Applied
 from tocsin.broker.pending_change import PendingChange
-from tocsin.broker.pushing import Pushing
+from tocsin.broker.push_lanes import PushLanes
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import IDLE, WATERMARK, State, endings, no_such_subscription
 from tocsin.broker.subscriber import Subscriber, view
 from tocsin.errors import TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
-from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.filter import EVERYTHING, NOTHING, Filter
 from tocsin.event.stored import START_AT_END
 from tocsin.event.subscription import Config, Kind, Subscription, definition
-from tocsin.event.subscription import State as Standing
+from tocsin.event.subscription import State as SubscriptionState
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What a client asks to change of a subscription; what is left out stays."""
 
-    state: Standing | None = None
+    state: SubscriptionState | None = None
     expires_ns: int | UnsetType | None = UNSET
     filters: msgspec.Raw | None = None
     filter: Filter | None = None  # the same, ready to use
@@ -45,16 +48,16 @@ class Registry:
         self,
         state: State,
         catchup: Catchup,
-        pushing: Pushing,
+        push_lanes: PushLanes,
         boxes: Boxes,
         is_trusted: Callable[[str], bool],
     ) -> None:
         self._state = state
         self._catchup = catchup
-        self._pushing = pushing
+        self._push_lanes = push_lanes
         self._boxes = boxes
         self._is_trusted = is_trusted
-        self._consent = Consent(state, self._resume)
+        self._handshakes = Handshakes(state, self._resume)
         self._staged: dict[str, Subscription] = {}  # as the commit under way will leave them
 
     def stage(self, pending: list[PendingChange]) -> None:
@@ -67,7 +70,9 @@ class Registry:
         self, asked: Subscription, filter: Filter, start: int | None, token: Token, now_ns: int
     ) -> None:
         state = self._state
-        if len(state.by_id) + len(state.pending) >= state.options.subscriptions_max:
+        is_link = asked.kind is Kind.LINK  # those are limited by who keeps them
+        count = len(state.by_id) + len(state.pending)
+        if count >= state.options.subscriptions_max and not is_link:
             raise TooManySubscriptions(
                 f"there are {state.options.subscriptions_max} subscriptions",
                 remedy="Delete some, or raise subscriptions_max.",
@@ -76,7 +81,7 @@ class Registry:
             asked,
             id=state.new_id(),
             created_ns=state.time_ns(now_ns),
-            state=self._first_standing(asked),
+            state=self._first_state(asked),
         )
         follower = state.new_follower(0, keep=subscription.config.backlog)
         subscriber = Subscriber(subscription, filter, follower)
@@ -91,15 +96,15 @@ class Registry:
         def apply(applied: Applied, now_ns: int) -> object:
             follower.scanned_to = applied.start(follower.scanned_to)
             self._install(subscriber, now_ns)
-            self._pushing.is_there(subscriber, now_ns)
+            self._push_lanes.is_there(subscriber, now_ns)
             return view(subscriber, state.head, state.shift_ns)
 
         state.pending.append(PendingChange(token, stage, apply))
 
-    def _first_standing(self, asked: Subscription) -> Standing:
+    def _first_state(self, asked: Subscription) -> SubscriptionState:
         # The SOAP endpoint has checked its consumers: they know no handshake by which to be asked.
         if asked.sink is not None and asked.soap is None and not self._is_trusted(asked.sink):
-            return Standing.PENDING
+            return SubscriptionState.PENDING
         return asked.state
 
     def restore(self, snapshot: Snapshot, now_ns: int) -> None:
@@ -119,7 +124,9 @@ class Registry:
     def _with_filter(
         self, subscription: Subscription, known: dict[bytes, Filter]
     ) -> tuple[Subscription, Filter]:
-        """A subscription whose filter this version cannot read waits, and tells; the rest go on."""
+        """A subscription whose filter this version cannot read is paused, with the reason."""
+        if subscription.kind is Kind.LINK:
+            return subscription, NOTHING  # who keeps its table says what it wants
         text = bytes(subscription.filters)
         filter = known.get(text)
         try:
@@ -128,7 +135,9 @@ class Registry:
         except TocsinError as error:
             reason = f"its filter is not valid: {error.problem}"
             self._state.note("error", "a subscription is paused", id=subscription.id, reason=reason)
-            paused = msgspec.structs.replace(subscription, state=Standing.PAUSED, reason=reason)
+            paused = msgspec.structs.replace(
+                subscription, state=SubscriptionState.PAUSED, reason=reason
+            )
             return paused, EVERYTHING
         return subscription, filter
 
@@ -137,19 +146,35 @@ class Registry:
         state.by_id[subscription.id] = subscriber
         state.enter(subscriber, subscriber.filter)
         if subscription.kind is Kind.PUSH:
-            self._pushing.join(subscriber)
+            self._push_lanes.join(subscriber)
         self._set_lease(subscriber)
         follower = subscriber.follower
         state.hold(follower.scanned_to)
-        if not subscriber.is_active:
+        is_link = subscription.kind is Kind.LINK  # it waits for what its neighbour wants
+        if not subscriber.is_active or is_link:
             follower.park(state.head)
         elif follower.scanned_to >= state.head:
             follower.live = True
         else:
             self._catchup.add(follower)
         state.moved(subscriber)
-        if subscription.state is Standing.PENDING:
-            self._consent.ask(subscriber)
+        if subscription.state is SubscriptionState.PENDING:
+            self._handshakes.ask(subscriber)
+
+    def want(
+        self,
+        link_id: str,
+        added: Mapping[Name, Filter],
+        removed: Iterable[Name],
+        now_ns: int,
+    ) -> None:
+        """The neighbour at a link wants these too, by names of its own, and those no longer. The
+        first call of all lets its events flow, from its place in the log on."""
+        link = self._state.find(link_id)
+        assert link.subscription.kind is Kind.LINK
+        self._state.want(link, added, removed)
+        if link.follower.parked:
+            self._resume(link, now_ns)
 
     def change(self, subscription_id: str, change: Change, token: Token) -> None:
         state = self._state
@@ -168,11 +193,11 @@ class Registry:
                 return no_such_subscription(subscription_id)
             changed = self._changed(subscriber.subscription, change)
             if change.is_there and subscriber.lane is not None:
-                self._pushing.recovered(subscriber.lane)
+                self._push_lanes.recovered(subscriber.lane)
                 subscriber.lane.not_before_ns = now_ns
             self._apply(subscriber, changed, change.filter, now_ns)
-            if change.expires_ns is not UNSET or change.state is Standing.ACTIVE:
-                self._pushing.is_there(subscriber, now_ns)
+            if change.expires_ns is not UNSET or change.state is SubscriptionState.ACTIVE:
+                self._push_lanes.is_there(subscriber, now_ns)
             return view(subscriber, state.head, state.shift_ns)
 
         state.pending.append(PendingChange(token, stage, apply))
@@ -185,12 +210,12 @@ class Registry:
             fields["filters"] = change.filters
         if change.config is not None:
             fields["config"] = change.config
-        if change.state is not None and was.state is not Standing.PENDING:
+        if change.state is not None and was.state is not SubscriptionState.PENDING:
             fields |= {"state": change.state, "reason": None}
         if change.sink is not None and change.sink != was.sink:
             fields |= {"sink": change.sink, "rate_per_minute": None}
             if not self._is_trusted(change.sink):
-                fields |= {"state": Standing.PENDING, "reason": None}
+                fields |= {"state": SubscriptionState.PENDING, "reason": None}
         return msgspec.structs.replace(was, **fields)
 
     def _apply(
@@ -204,19 +229,16 @@ class Registry:
         follower = subscriber.follower
         follower.keep_at_most(changed.config.backlog)
         if filter is not None:
-            # What already waits was asked for when it matched; the new filter is for the rest.
-            state.matcher.remove(follower.key)
-            state.matcher.add(follower.key, filter)
-            subscriber.filter = filter
+            state.refilter(subscriber, filter)
         if changed.sink != was.sink:
             follower.held = 0
-            self._consent.forget(subscriber, was.sink)
-            self._pushing.leave(subscriber)
-            self._pushing.join(subscriber)
+            self._handshakes.forget(subscriber, was.sink)
+            self._push_lanes.leave(subscriber)
+            self._push_lanes.join(subscriber)
         if changed.expires_ns != was.expires_ns:
             self._set_lease(subscriber)
-        if changed.state is Standing.ACTIVE:
-            if was.state is not Standing.ACTIVE and subscriber.lane is not None:
+        if changed.state is SubscriptionState.ACTIVE:
+            if was.state is not SubscriptionState.ACTIVE and subscriber.lane is not None:
                 # Nobody tried while it was paused.
                 subscriber.lane.unreachable_since_ns = None
                 subscriber.lane.missing = False
@@ -226,8 +248,8 @@ class Registry:
             self._catchup.forget(follower)
         state.moved(subscriber)
         state.stands_differently(subscriber)
-        if changed.state is Standing.PENDING:
-            self._consent.ask(subscriber)
+        if changed.state is SubscriptionState.PENDING:
+            self._handshakes.ask(subscriber)
 
     def _resume(self, subscriber: Subscriber, now_ns: int) -> None:
         follower, lane = subscriber.follower, subscriber.lane
@@ -237,12 +259,12 @@ class Registry:
         if lane is not None:
             if not lane.failures:
                 lane.not_before_ns = min(lane.not_before_ns, now_ns)
-            self._pushing.wake_for(subscriber, now_ns)
+            self._push_lanes.wake_for(subscriber, now_ns)
         else:
             self._boxes.wake(subscriber)
 
     def unsubscribe(self, subscription_id: str, token: Token, *, quietly: bool) -> None:
-        """`quietly`: whoever is told of ends asked for this one, and is not told."""
+        """`quietly`: whoever gets notices of ends asked for this one, and gets none."""
         state = self._state
         subscriber = state.find(subscription_id)
 
@@ -262,8 +284,8 @@ class Registry:
 
     def _end(self, subscriber: Subscriber) -> None:
         self._boxes.turn_away(subscriber)
-        self._consent.forget(subscriber, subscriber.subscription.sink)
-        self._pushing.end(subscriber)
+        self._handshakes.forget(subscriber, subscriber.subscription.sink)
+        self._push_lanes.end(subscriber)
 
     # Leases
 
@@ -293,8 +315,8 @@ class Registry:
     ) -> None:
         """The sink called back, with the token that only it was given."""
         self._state.find(subscription_id)
-        self._consent.heard(token, answer, now_ns)
+        self._handshakes.answered(token, answer, now_ns)
 
     def handshaken(self, token: str, answer: Allowed | Refused, now_ns: int) -> None:
         """The sink answered, or did not. Unanswered, it is asked again, ever more rarely."""
-        self._consent.heard(token, answer, now_ns)
+        self._handshakes.answered(token, answer, now_ns)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.effects import Survey
+from tocsin.broker.effects import CheckRetention
+from tocsin.broker.log import LogReader
 from tocsin.broker.state import State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Subscriber
@@ -18,7 +19,7 @@ class Retention:
         self._catchup = catchup
         self._streams = streams
 
-    def survey(self, now_ns: int) -> None:
+    def check(self, now_ns: int) -> None:
         """Drop what waited longer than its subscription may hold it, then ask how far the limits
         reach; and again later."""
         state, options = self._state, self._state.options
@@ -28,8 +29,8 @@ class Retention:
             time_ns = state.time_ns(now_ns)
             self._drop_older(time_ns)
             before_ns = None if age_s is None else _before(time_ns, age_s)
-        state.out.append(Survey(before_ns, options.retain_bytes))
-        state.timers.at(now_ns + int(options.survey_s * NS_PER_S), self.survey)
+        state.out.append(CheckRetention(before_ns, options.retain_bytes))
+        state.timers.at(now_ns + int(options.retention_check_s * NS_PER_S), self.check)
 
     def _drop_older(self, time_ns: int) -> None:
         state = self._state
@@ -61,7 +62,7 @@ class Retention:
             dropped=count,
         )
 
-    def surveyed(self, through: int) -> None:
+    def checked(self, through: int) -> None:
         """The limits reach up to `through`; those who have not had it yet reach less far."""
         state = self._state
         floor = min(through, state.head)
@@ -79,6 +80,16 @@ class Retention:
             floor = min(floor, lowest)
         if floor >= state.first:
             state.unsaved.trim_to = max(state.unsaved.trim_to, floor)
+
+
+def retention_reach(reader: LogReader, before_ns: int | None, bytes_max: int | None) -> int:
+    """The last event that age or size lets go of; zero if none."""
+    reach = 0
+    if before_ns is not None:
+        reach = max(reach, reader.seq_at(before_ns))
+    if bytes_max is not None:
+        reach = max(reach, reader.seq_for_size(bytes_max))
+    return reach
 
 
 def _before(now_ns: int, seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""Snapshot: what the disk tells a broker that starts."""
+"""Snapshot: what a broker that starts reads from the disk."""
 
 from __future__ import annotations
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import count
+from typing import TypeVar
 
 from tocsin.broker.counters import Counters
 from tocsin.broker.delivery.follower import Follower
-from tocsin.broker.effects import Effect, Ended, EndStatus, Level, Note, Reply, Token
+from tocsin.broker.effects import Effect, Ended, EndStatus, Level, LogLine, Reply, Token
 from tocsin.broker.interest import Interest
+from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.pending_change import PendingChange
 from tocsin.broker.subscriber import Stream, Subscriber
@@ -16,7 +18,7 @@ from tocsin.broker.timers import Timers
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import Filter
 from tocsin.event.stored import StateChange
-from tocsin.event.subscription import definition
+from tocsin.event.subscription import Kind, definition
 from tocsin.matching.matcher import Matcher
 
 WATERMARK = "*"
@@ -31,6 +33,8 @@ IDLE = -1
 
 MATCHING_NS_MAX = 250_000_000
 """So long events are matched in one go; others want something of the broker, too."""
+
+Name = TypeVar("Name", bound=Hashable)
 
 
 class State:
@@ -52,9 +56,10 @@ class State:
         self.timers = Timers()
         self.matcher = Matcher(stopwatch=stopwatch)
         self.interest = Interest()
+        self.local_filters: LocalFilters | None = None  # until somebody watches
         self.by_key: dict[int, Subscriber | Stream] = {}
         self.by_id: dict[str, Subscriber] = {}
-        self.shift_ns = 0  # from the steady time that the parts are told to the time of day
+        self.shift_ns = 0  # from the steady time that the parts are given to the time of day
         self.holds = False  # the clock is in doubt: no lease ends, and nothing goes for its age
         self.head = 0  # the last event on disk
         self.first = 1  # the oldest event still kept
@@ -87,13 +92,59 @@ class State:
 
     def enter(self, reader: Subscriber | Stream, filter: Filter) -> None:
         """From now on, matching events are this reader's."""
-        self.matcher.add(reader.follower.key, filter)
+        self._match(reader, filter)
         self.by_key[reader.follower.key] = reader
         self.stands_differently(reader)
+
+    def refilter(self, reader: Subscriber, filter: Filter) -> None:
+        """What already waits was asked for when it matched; the new filter is for the rest."""
+        self.matcher.remove(reader.follower.key)
+        self._match(reader, filter)
+        reader.filter = filter
+
+    def _match(self, reader: Subscriber | Stream, filter: Filter) -> None:
+        key = reader.follower.key
+        if isinstance(reader, Subscriber) and reader.subscription.kind is Kind.LINK:
+            self.matcher.add_open(key)  # what a neighbour wants comes by `want`
+            return
+        self.matcher.add(key, filter)
+        if self.local_filters is not None and _is_of_client(reader):
+            self.local_filters.set(key, filter)
+
+    def want(self, link: Subscriber, added: Mapping[Name, Filter], removed: Iterable[Name]) -> None:
+        """A neighbour wants these too, by names of its own, and those no longer."""
+        matcher, key, wanted = self.matcher, link.follower.key, link.wanted
+        for name in removed:
+            self._want_no_longer(link, name)
+        for name, filter in added.items():
+            if name in wanted:
+                self._want_no_longer(link, name)
+            number = self.new_key()
+            wanted[name] = (filter, number)
+            matcher.extend(key, filter)
+            self.interest.wants(number, filter)
+
+    def _want_no_longer(self, link: Subscriber, name: Hashable) -> None:
+        filter, number = link.wanted.pop(name)
+        self.matcher.reduce(link.follower.key, filter)
+        self.interest.wants(number, None)
+
+    def watch_local_filters(self, notify: Callable[[], None]) -> LocalFilters:
+        """What clients of this broker want, from now on; `notify` is called when that changes."""
+        self.local_filters = LocalFilters(notify)
+        for key, reader in self.by_key.items():
+            if _is_of_client(reader):
+                self.local_filters.set(key, reader.filter)
+        return self.local_filters
 
     def leave(self, reader: Subscriber | Stream) -> None:
         self.matcher.remove(reader.follower.key)
         del self.by_key[reader.follower.key]
+        if self.local_filters is not None:
+            self.local_filters.set(reader.follower.key, None)
+        if isinstance(reader, Subscriber):
+            for _, number in reader.wanted.values():
+                self.interest.wants(number, None)
         self.interest.wants(reader.follower.key, None)
         if isinstance(reader, Stream) and reader.asks is not None:
             self.interest.asks_for(reader.follower.key, None)
@@ -165,11 +216,18 @@ class State:
         self.unsaved_replies.append(Reply(token, result))
 
     def note(self, level: Level, message: str, **fields: object) -> None:
-        self.out.append(Note(level, message, fields))
+        self.out.append(LogLine(level, message, fields))
+
+
+def _is_of_client(reader: Subscriber | Stream) -> bool:
+    """Not of a service of the broker itself, and not of a neighbour."""
+    if isinstance(reader, Stream):
+        return reader.asks is None
+    return reader.subscription.kind is not Kind.LINK
 
 
 def endings(subscriber: Subscriber, status: EndStatus, reason: str) -> list[Ended]:
-    """What is to be told of its end, if anybody asked for that."""
+    """The notice of its end, if anybody asked for one."""
     soap = subscriber.subscription.soap
     if soap is None or soap.end_to is None:
         return []

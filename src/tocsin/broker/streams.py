@@ -98,12 +98,14 @@ class Streams:
             self.wake(stream)
 
     def drop_older(self, before_ns: int) -> None:
-        """A reader that holds the log back for too long loses the oldest, and is told."""
+        """A reader that holds the log back for too long loses the oldest, and is sent how many."""
         for stream in self._open.values():
             count = stream.follower.drop_older(before_ns)
             if count:
                 self._state.counters.dropped += count
                 self._state.out.append(StreamDropped(stream.number, count))
+                if stream.follower.wants_more():
+                    self._catchup.add(stream.follower)
 
     def lowest_cursor(self) -> int | None:
         head = self._state.head

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import msgspec
 
 from tocsin.broker.delivery.deadletter import Attempt
@@ -26,6 +28,7 @@ class Subscriber:
     """A subscription at work: its definition, its place in the log and how it fares."""
 
     __slots__ = (
+        "acknowledged_dropped",
         "answered_dropped",
         "attempts",
         "dead",
@@ -46,8 +49,8 @@ class Subscriber:
         "released",
         "singly_to",
         "subscription",
-        "told_dropped",
         "tried_seq",
+        "wanted",
     )
 
     def __init__(self, subscription: Subscription, filter: Filter, follower: Follower) -> None:
@@ -62,6 +65,8 @@ class Subscriber:
         self.handed_out = 0  # of a box: the last event that somebody fetched
         self.in_flight: set[int] = set()  # of a box: taken, and neither released nor given back
         self.released: set[int] = set()  # of a box: done with, while something before them is not
+        # Of a neighbour: its filters by names of its own, each with its number among all interests.
+        self.wanted: dict[Hashable, tuple[Filter, int]] = {}
         self.tried_seq = 0  # the event that was in front when the last attempt failed
         self.attempts: list[Attempt] = []  # at that event
         self.refusals = 0  # of those, the ones that count towards giving up
@@ -69,7 +74,7 @@ class Subscriber:
         self.delivered = 0
         self.failed_attempts = 0
         self.dead = 0
-        self.told_dropped = 0  # of a box: what its owner has acknowledged to know
+        self.acknowledged_dropped = 0  # of a box: what its owner has acknowledged to know
         self.answered_dropped = 0  # and what the last answer said
         self.last_error: str | None = None
         self.last_delivered_ns: int | None = None
@@ -128,6 +133,7 @@ class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
     """What a person may know of a subscription at one moment."""
 
     subscription: Subscription
+    filter: Filter
     cursor: int
     waiting: int
     lagging: bool
@@ -149,6 +155,7 @@ def view(subscriber: Subscriber, head: int, shift_ns: int) -> SubscriptionView:
     cursor = follower.cursor(head)
     return SubscriptionView(
         subscription=subscriber.subscription,
+        filter=subscriber.filter,
         cursor=cursor,
         waiting=len(follower.waiting),
         lagging=not follower.live,

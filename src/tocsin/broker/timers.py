@@ -1,4 +1,4 @@
-"""Timers: what is to happen when. Time is told to them; they look at no clock."""
+"""Timers: what is to happen when. Time is an argument; they look at no clock."""
 
 from __future__ import annotations
 

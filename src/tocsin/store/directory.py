@@ -92,7 +92,7 @@ def _noted_holder(directory: Path) -> str:
 
 
 def _holder(descriptor: int) -> str:
-    """The process that holds the lock of this file, if the system tells."""
+    """The process that holds the lock of this file, if the system says."""
     inode = os.fstat(descriptor).st_ino
     try:
         lines = LOCKS_FILE.read_text("ascii").splitlines()

@@ -43,7 +43,7 @@ def disk_full(path: str) -> DiskFull:
 
 
 def reason(error: BaseException) -> str:
-    """What SQLite says, with the exact code: a failed sync and a failed read sound the same."""
+    """What SQLite says, with the exact code: a failed sync and a failed read read alike."""
     code = getattr(error, "extendedresult", 0)
     name = apsw.mapping_extended_result_codes.get(code) if code else None
     return f"{error} ({name or type(error).__name__})"

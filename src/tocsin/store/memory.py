@@ -18,7 +18,7 @@ from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.topic import TopicPattern
 from tocsin.store.split import SplitStore
 
-Heard = Callable[[list[Stored]], None]
+OnAppend = Callable[[list[Stored]], None]
 
 
 class SharedEvents:
@@ -42,12 +42,14 @@ class SharedEvents:
 
 
 class MemoryLog:
-    """One broker's way to the log. `heard` is given what the other brokers append, in order."""
+    """One broker's way to the log. `on_append` is given what the other brokers append, in order."""
 
-    def __init__(self, shared: SharedEvents | None = None, heard: Heard | None = None) -> None:
+    def __init__(
+        self, shared: SharedEvents | None = None, on_append: OnAppend | None = None
+    ) -> None:
         self.shared = SharedEvents() if shared is None else shared
         self.shared.logs.append(self)
-        self._heard = heard
+        self._on_append = on_append
 
     @property
     def first_seq(self) -> int:
@@ -71,8 +73,8 @@ class MemoryLog:
         shared.held += applied.events
         shared.last_seq = applied.last_seq
         for log in shared.logs:
-            if log is not self and log._heard is not None and applied.events:
-                log._heard(applied.events)
+            if log is not self and log._on_append is not None and applied.events:
+                log._on_append(applied.events)
         return applied
 
     def trim(self, through: int) -> None:
@@ -190,7 +192,9 @@ class MemoryReader:
         return dict(sorted(self._state.service_state.items()))
 
 
-def memory_store(shared: SharedEvents | None = None, heard: Heard | None = None) -> SplitStore:
+def memory_store(
+    shared: SharedEvents | None = None, on_append: OnAppend | None = None
+) -> SplitStore:
     """A store for one broker; with `shared`, on a log that others append to as well."""
-    log, state = MemoryLog(shared, heard), MemoryState()
+    log, state = MemoryLog(shared, on_append), MemoryState()
     return SplitStore(log, state, lambda: MemoryReader(log.shared, state))

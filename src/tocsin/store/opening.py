@@ -50,7 +50,7 @@ def open_log(path: str, vfs: str | None, synchronous: str, *, accept_loss: bool)
     try:
         return _open(path, vfs, synchronous, seen, accept_loss)
     except apsw.Error as error:
-        # No room for the index of the write-ahead log, which is made anew at every start. Without
+        # No room for the index of the write-ahead log, which is rebuilt at every start. Without
         # it the events can be read, and written as soon as there is room for them.
         if vfs is not None or not is_full(error):
             raise
@@ -79,7 +79,7 @@ def _open(
         is_moved = _move(connection)
         return Opened(connection, read_marks(connection, path), loss, vfs, is_moved)
     except BaseException:
-        with suppress(Exception):  # the first failure is the one to tell
+        with suppress(Exception):  # the first failure is the one to report
             connection.close()
         raise
 
@@ -90,8 +90,8 @@ def _judge(path: str, loss: Loss | None, accept_loss: bool) -> None:
 
 
 def _move(connection: apsw.Connection) -> bool:
-    """Write what the last run left in the write-ahead log anew, and sync it: if that run ended with
-    a failed sync, the log may be in memory only, and look as if it were on disk.
+    """Write what the last run left in the write-ahead log again, and sync it: if that run ended
+    with a failed sync, the log may be in memory only, and look as if it were on disk.
 
     False if there is no room for it: then it must be done before the first write.
     """

@@ -10,7 +10,7 @@ from typing import Self
 
 import apsw
 
-from tocsin.broker.log import READ_BYTES_MAX, DeadPage, OpenReader, Page
+from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Page
 from tocsin.errors import CorruptLog
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -57,7 +57,7 @@ class CheckReport:
     damage: tuple[str, ...]
     """What else is wrong: pages, subscriptions, cursors, dead letters, what services keep."""
     lost: tuple[tuple[int, int], ...] = ()
-    """Events that are gone, from and to: a broker was told to go on without them."""
+    """Events that are gone, from and to: an operator had a broker go on without them."""
 
     @property
     def ok(self) -> bool:
@@ -208,7 +208,7 @@ class Reader:
     # Everything
 
     def check(self, progress: Callable[[int, int], None] | None = None) -> CheckReport:
-        """Read every record and page. `progress` is told (events looked at, events in all)."""
+        """Read every record and page. `progress` gets the events looked at, and events in all."""
         marks = self.marks()
         lost_count = 0
         lost: list[int] = []
@@ -360,8 +360,3 @@ class Reader:
             return self._connection.execute(query, values).fetchall()
         except UNREADABLE as error:
             raise unreadable(self._path, error) from error
-
-
-def open_reader(directory: Path | str) -> OpenReader:
-    """Read the log of a data directory, also beside a running broker, whatever store it is."""
-    return Reader.open(directory)

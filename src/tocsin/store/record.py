@@ -1,7 +1,8 @@
 """How things become rows, and how a row proves that it is what was written. Pure.
 
 Every row carries a CRC-32 over all its other columns, so that a changed bit is never served. A
-record begins with a byte for its format; the rest is the event as a MessagePack array.
+record begins with a byte for its format; the rest is the event as a MessagePack array. One that
+came from another broker has a second format: how it came is before it, with a length of two bytes.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ import msgspec
 
 from tocsin.errors import BadEvent
 from tocsin.event.event import Event
-from tocsin.event.stored import Stored
+from tocsin.event.stored import Arrival, Stored
 
 FORMAT = b"\x01"
+ARRIVAL_FORMAT = b"\x02"
+ARRIVAL_HEAD = Struct(">cH")  # the format, and the length of the arrival
 ROW_BYTES = 32  # what SQLite adds to a record: cell and row header, four integers, page slack
 
 EVENT_COLUMNS = 5
@@ -30,6 +33,7 @@ _pack_marks = Struct(">qqqqq").pack
 _pack_old_marks = Struct(">qqqq").pack  # before commits were counted
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Event).decode
+_decode_arrival = msgspec.msgpack.Decoder(Arrival).decode
 
 
 class EventKey(msgspec.Struct, frozen=True, array_like=True):
@@ -87,6 +91,8 @@ def encode_rows(events: Sequence[Stored], marks: LogMarks) -> tuple[list[int | b
         seq += 1
         assert stored.seq == seq, "the events of a batch go on where the log ends"
         record = encode_event(stored.event)
+        if stored.arrival is not None:
+            record = _with_arrival(stored.arrival, record)
         received_ns = stored.received_ns
         end_bytes += len(record) + ROW_BYTES
         crc = crc32(record, crc32(_pack_place(seq, received_ns, end_bytes)))
@@ -117,13 +123,30 @@ def is_intact(row: Sequence[object]) -> bool:
 
 def decode_row(row: Row) -> Stored:
     """The event of an intact row."""
-    assert row[4][:1] == FORMAT
-    return Stored(row[0], row[1], _decode(memoryview(row[4])[1:]))
+    record = row[4]
+    if record[:1] == FORMAT:
+        return Stored(row[0], row[1], _decode(memoryview(record)[1:]))
+    event_at = _event_at(record)
+    arrival = _decode_arrival(memoryview(record)[ARRIVAL_HEAD.size : event_at])
+    return Stored(row[0], row[1], _decode(memoryview(record)[event_at:]), arrival)
 
 
 def decode_key(row: Row) -> EventKey:
-    assert row[4][:1] == FORMAT
-    return _decode_key(memoryview(row[4])[1:])
+    return _decode_key(memoryview(row[4])[_event_at(row[4]) :])
+
+
+def _event_at(record: bytes) -> int:
+    """Where in the record the event begins."""
+    if record[:1] == FORMAT:
+        return 1
+    form, size = ARRIVAL_HEAD.unpack_from(record)
+    assert form == ARRIVAL_FORMAT
+    return int(ARRIVAL_HEAD.size + size)
+
+
+def _with_arrival(arrival: Arrival, record: bytes) -> bytes:
+    how = _encode(arrival)
+    return ARRIVAL_HEAD.pack(ARRIVAL_FORMAT, len(how)) + how + record[len(FORMAT) :]
 
 
 def start_bytes(row: Row) -> int:

@@ -9,7 +9,7 @@ from tocsin.errors import CorruptLog, DataDirectoryUnusable
 from tocsin.store.record import LogMarks, seal
 
 APPLICATION_ID = 0x546F6373  # "Tocs"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 KEPT_SINCE = 2  # the version that has the table of what services keep
 BUSY_WAIT_MS_MAX = 10_000  # somebody looks at the log with another program
 PAGE_BYTES = 8192
@@ -53,6 +53,7 @@ _TABLES_OF_2 = TABLES | {"marks": TABLES["marks"].replace("commits INTEGER NOT N
 TABLES_OF = {
     1: {name: text for name, text in _TABLES_OF_2.items() if name != "kept"},
     2: _TABLES_OF_2,
+    3: TABLES,  # no record said by which broker its event came
     SCHEMA_VERSION: TABLES,
 }
 # Small, and a row hidden here by a damaged page would go unnoticed: looked through at every start.

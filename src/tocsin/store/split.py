@@ -49,7 +49,7 @@ class SplitStore:
                 raise
             # To answer "nothing was stored" would be false now.
             raise DiskFailed(
-                f"events are in the log, and what goes with them is not: {error.problem}",
+                f"events are in the log, and their state is not saved: {error.problem}",
                 remedy="Make room, and start the broker again.",
             ) from error
 

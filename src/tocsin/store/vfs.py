@@ -1,4 +1,4 @@
-"""SimDisk: a disk in memory that loses power, refuses to sync and runs full when it is told to.
+"""SimDisk: a disk in memory that loses power, refuses to sync and runs full when the test says so.
 
 The shipped store runs on it unchanged. A write goes to what a program reads back at once, and to
 what a power cut leaves only when the file is synced. Until then it is pending: `crash` keeps,

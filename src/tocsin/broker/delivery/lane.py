@@ -18,7 +18,7 @@ EARLY_NS_MIN = 1_000_000_000  # between two tries that somebody at the sink brou
 
 @dataclass(frozen=True, slots=True)
 class Redrive:
-    """A dead letter on its way again, and who waits to hear of it."""
+    """A dead letter on its way again, and who waits for its outcome."""
 
     letter: DeadLetter
     token: object
@@ -62,7 +62,7 @@ class Lane(Generic[Member]):
         self.asks_patience = False  # the last failure was a 429, or had a Retry-After
         self.not_before_ns = 0  # a retry, or the sink's own rate, forbids sending sooner
         self.early_ns = 0  # when it was last tried before its delay was over
-        self.tried: tuple[str, ...] = ()  # the addresses where nobody was; `Away` keeps them
+        self.tried: tuple[str, ...] = ()  # the addresses of `UnreachableSinks` that it is under
         self.timer_ns = 0  # the moment for which a wake-up is set
         self.interval_ns = 0
 

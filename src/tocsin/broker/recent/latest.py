@@ -27,21 +27,23 @@ Reading = Callable[[Callable[[StoreReader], Stored | None]], Awaitable[Stored | 
 class Latest:
     """Who asks again does not make the log be searched again: only what is new since then."""
 
-    def __init__(self, signals: Signals, recent: Recent, read: Reading) -> None:
+    def __init__(self, signals: Signals, recent: Recent) -> None:
         self._recent = recent
-        self._read = read
         # How far the log was searched for a pattern, and the event found, if any.
         self._looked: dict[TopicPattern, tuple[int, int | None]] = {}
         self._one_at_a_time = Turns(signals)
         self._asking = 0
 
-    async def on(self, pattern: TopicPattern) -> Stored | None:
-        """The last event on a topic that fits; None if there is none as far back as we look."""
+    async def on(self, pattern: TopicPattern, read: Reading) -> Stored | None:
+        """The last event on a topic that fits; None if there is none as far back as we look.
+
+        `read` is how the caller may read the log, here and below.
+        """
         found = self._recent.latest(pattern)
         if found is not None:
             return found
         async with self._turn():
-            found = await self._look_back(pattern)
+            found = await self._look_back(pattern, read)
         return self._recent.latest(pattern) or found  # one may have come meanwhile
 
     async def of_type(
@@ -50,7 +52,7 @@ class Latest:
         """The last event of a type for which this holds, as far back as we look.
 
         It is asked in the thread that reads the log: what somebody wants to know of an event may
-        take long. What it raises ends the search. `read` is how the caller may read the log.
+        take long. What it raises ends the search.
         """
         async with self._turn():
             through = self._recent.head
@@ -79,13 +81,11 @@ class Latest:
         finally:
             self._asking -= 1
 
-    async def _look_back(self, pattern: TopicPattern) -> Stored | None:
+    async def _look_back(self, pattern: TopicPattern, read: Reading) -> Stored | None:
         through = self._recent.known_after
         looked_to, seq = self._looked.get(pattern, (0, None))
         above = max(looked_to, through - LOOK_BACK_EVENTS)
-        found = await _search(
-            self._read, lambda event: pattern.matches(event.topic), above, through
-        )
+        found = await _search(read, lambda event: pattern.matches(event.topic), above, through)
         if found is not None:
             seq = found.seq
         elif above > looked_to:
@@ -94,7 +94,7 @@ class Latest:
         if found is not None or seq is None:
             return found
         known = seq
-        return await self._read(lambda reader: reader.read_one(known))
+        return await read(lambda reader: reader.read_one(known))
 
     def _remember(self, pattern: TopicPattern, looked: tuple[int, int | None]) -> None:
         self._looked.pop(pattern, None)

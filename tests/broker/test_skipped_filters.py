@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker.harness import Hand, S, event, only, seqs
-from tocsin.broker.effects import Commit, Note, ReadLog
+from tocsin.broker.effects import Commit, LogLine, ReadLog
 from tocsin.broker.state import MATCHING_NS_MAX
 from tocsin.event.event import Event
 
@@ -20,9 +20,9 @@ def test_what_was_not_asked_is_told_once_and_counted_each_time() -> None:
     hand.publish(wide(1))
     hand.publish(wide(2))
 
-    notes = [e for e in hand.seen if isinstance(e, Note) and "not evaluated" in e.message]
+    notes = [e for e in hand.seen if isinstance(e, LogLine) and "not evaluated" in e.message]
     assert len(notes) == 1
-    assert hand.broker.counters.unasked == 2
+    assert hand.broker.counters.filters_skipped == 2
     assert "event 1 was not matched" in (hand.broker.view(sub).last_error or "")
 
 

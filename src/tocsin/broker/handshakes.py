@@ -1,4 +1,4 @@
-"""Consent: no event goes to a sink that was not asked (CloudEvents webhooks, section 4).
+"""Handshakes: no event goes to a sink that was not asked (CloudEvents webhooks, section 4).
 
 The sink is asked, not the subscription: whoever subscribes a hundred times to somebody else's
 address makes us ask there once, and again ever more rarely, not a hundred times.
@@ -14,7 +14,7 @@ from tocsin.broker.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.broker.effects import Handshake
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Subscriber
-from tocsin.event.subscription import State as Standing
+from tocsin.event.subscription import State as SubscriptionState
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 
@@ -33,7 +33,7 @@ class Question:
         self.refusal = ""
 
 
-class Consent:
+class Handshakes:
     """The questions that are open. `resume` starts a subscription whose sink has agreed."""
 
     def __init__(self, state: State, resume: Callable[[Subscriber, int], None]) -> None:
@@ -64,7 +64,7 @@ class Consent:
         if question is not None:
             question.waiting.pop(subscriber.subscription.id, None)
 
-    def heard(self, token: str, answer: Allowed | Refused, now_ns: int) -> None:
+    def answered(self, token: str, answer: Allowed | Refused, now_ns: int) -> None:
         """The sink answered, called back, or did not answer in time."""
         question = self._by_token.get(token)
         if question is None:
@@ -93,7 +93,7 @@ class Consent:
             subscriber
             for subscription_id, subscriber in question.waiting.items()
             if self._state.by_id.get(subscription_id) is subscriber
-            and subscriber.subscription.state is Standing.PENDING
+            and subscriber.subscription.state is SubscriptionState.PENDING
             and subscriber.subscription.sink == question.sink
         ]
 
@@ -104,7 +104,7 @@ class Consent:
     def _agreed(self, subscriber: Subscriber, answer: Allowed, now_ns: int) -> None:
         subscriber.subscription = msgspec.structs.replace(
             subscriber.subscription,
-            state=Standing.ACTIVE,
+            state=SubscriptionState.ACTIVE,
             reason=None,
             rate_per_minute=answer.rate_per_minute,
         )

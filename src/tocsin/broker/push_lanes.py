@@ -1,4 +1,4 @@
-"""Pushing: each sink's lane, one request at a time; what an answer means for what comes next."""
+"""PushLanes: each sink's lane, one request at a time; what an answer means for what comes next."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from heapq import heappop, heappush, heapreplace
 
 import msgspec
 
-from tocsin.broker.away import Away
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.deadletters import DeadLetters
 from tocsin.broker.delivery.deadletter import ATTEMPTS_KEPT_MAX, attempt
@@ -17,15 +16,16 @@ from tocsin.broker.delivery.retry import retry_at_ns
 from tocsin.broker.effects import CloseSubscription, Push
 from tocsin.broker.state import State, endings
 from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.unreachable import UnreachableSinks
 from tocsin.errors import TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import State as Standing
+from tocsin.event.subscription import State as SubscriptionState
 
 LINE_SPARE = 64  # outdated places in a lane's line that are not worth the sweeping
 
 
-class Pushing:
+class PushLanes:
     """The lanes by sink, and the rules of delivery."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Pushing:
         self._state = state
         self._catchup = catchup
         self._addresses_of = addresses_of
-        self.away = Away()
+        self.unreachable = UnreachableSinks()
         self._by_sink: dict[str, Lane[Subscriber]] = {}
         self._by_number: dict[int, Lane[Subscriber]] = {}
         self.dead_letters = DeadLetters(state)
@@ -68,13 +68,12 @@ class Pushing:
 
     def peer_connected(self, address: str, now_ns: int) -> None:
         """Somebody connected from this address: sinks there that were out of reach may be back."""
-        for lane in self.away.at(address, now_ns):
+        for lane in self.unreachable.at(address, now_ns):
             if lane.forget_delay(now_ns):
                 self.wake(lane, now_ns)
 
     def leave(self, subscriber: Subscriber) -> None:
-        lane = subscriber.lane
-        if lane is None:
+        if (lane := subscriber.lane) is None:
             return
         del lane.members[subscriber.follower.key]
         subscriber.lane = subscriber.lined_up = None
@@ -89,7 +88,7 @@ class Pushing:
         if not lane.members and lane.busy is None and not lane.redrives:
             self._by_sink.pop(lane.sink, None)
             self._by_number.pop(lane.number, None)
-            self.away.drop(lane)
+            self.unreachable.drop(lane)
 
     def wake_for(self, subscriber: Subscriber, now_ns: int) -> None:
         """Something waits for this subscriber's sink."""
@@ -184,7 +183,9 @@ class Pushing:
             return
         who.tries(events[0].seq)
         if len(who.attempts) >= ATTEMPTS_KEPT_MAX:
-            del who.attempts[ATTEMPTS_KEPT_MAX // 2]  # the first ones and the last ones tell most
+            del who.attempts[
+                ATTEMPTS_KEPT_MAX // 2
+            ]  # the first ones and the last ones are the most useful
         who.attempts.append(attempt(outcome, self._state.time_ns(now_ns)))
         self._failed(lane, who, events, verdict, outcome, now_ns)
 
@@ -235,12 +236,12 @@ class Pushing:
                 )
             self.recovered(lane)
             return
-        self.away.put(lane, () if lane.asks_patience else self._addresses_of(lane.sink))
+        self.unreachable.put(lane, () if lane.asks_patience else self._addresses_of(lane.sink))
         self._retry_at(lane, outcome, now_ns)
 
     def recovered(self, lane: Lane[Subscriber]) -> None:
         lane.recovered()
-        self.away.drop(lane)
+        self.unreachable.drop(lane)
 
     def _is_back(self, lane: Lane[Subscriber]) -> None:
         was_missing = lane.missing
@@ -310,7 +311,7 @@ class Pushing:
             return  # one that waits for its sink's consent would be resumed without it
         state = self._state
         who.subscription = msgspec.structs.replace(
-            who.subscription, state=Standing.PAUSED, reason=reason
+            who.subscription, state=SubscriptionState.PAUSED, reason=reason
         )
         who.follower.park(state.head)
         self._catchup.forget(who.follower)
@@ -380,13 +381,12 @@ def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
     """Of the lane's active subscribers the one whose next event is oldest."""
     only = lane.only
     if only is not None:
-        ready = only.follower.waiting and only.subscription.state is Standing.ACTIVE
+        ready = only.follower.waiting and only.subscription.state is SubscriptionState.ACTIVE
         return only if ready else None
     line = lane.line
     while line:
         seq, key = line[0]
-        member = lane.members.get(key)
-        if member is None:
+        if (member := lane.members.get(key)) is None:
             heappop(line)
             continue
         waiting = member.follower.waiting

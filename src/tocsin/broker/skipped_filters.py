@@ -1,4 +1,4 @@
-"""Filters that were not asked of an event, because that could take too long: who is told, and how.
+"""Filters that were not evaluated for an event, because that could take too long, and their report.
 
 Such a filter does not match. The operator finds it in the log and the metrics, the subscriber in
 its subscription.
@@ -13,24 +13,24 @@ from tocsin.broker.state import State
 from tocsin.event.filter import All, AnyOf, Filter, Not, XPath
 from tocsin.event.stored import Stored
 
-TOLD_MAX: Final = 1_000  # expressions told one by one
+LOGGED_MAX: Final = 1_000  # expressions logged one by one
 SHOWN_MAX: Final = 200
 
 
-class Unasked:
-    """Tells of each expression once, and counts every time."""
+class SkippedFilters:
+    """Reports each expression once, and counts every time."""
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._told: set[XPath] = set()
+        self._logged: set[XPath] = set()
 
-    def tell(self, expressions: list[XPath], stored: Stored) -> None:
+    def report(self, expressions: list[XPath], stored: Stored) -> None:
         state = self._state
-        state.counters.unasked += len(expressions)
-        untold = [each for each in dict.fromkeys(expressions) if each not in self._told]
+        state.counters.filters_skipped += len(expressions)
+        new = [each for each in dict.fromkeys(expressions) if each not in self._logged]
         problems: dict[XPath, str] = {}
-        for expression in untold[: TOLD_MAX - len(self._told)]:
-            self._told.add(expression)
+        for expression in new[: LOGGED_MAX - len(self._logged)]:
+            self._logged.add(expression)
             shown = expression.expression[:SHOWN_MAX]
             state.note(
                 "warning", "an XPath filter was not evaluated", expression=shown, seq=stored.seq

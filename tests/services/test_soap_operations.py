@@ -10,7 +10,7 @@ import uvloop
 import wsdl_calls
 from tocsin.config import load
 from tocsin.drivers.application import Application
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.store.store import Store
 from tocsin.wire import wsdl
@@ -73,7 +73,7 @@ def answered(tmp_path_factory: pytest.TempPathFactory) -> set[tuple[str, str]]:
 
     async def operations() -> set[tuple[str, str]]:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        app = Application(settings, Store.open(directory), Notes())
+        app = Application(settings, Store.open(directory), Logger())
         try:
             return set(SoapServices(app).dispatcher.operations)
         finally:

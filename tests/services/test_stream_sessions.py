@@ -22,9 +22,10 @@ from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.streams import websocket
 from tocsin.services.streams.event_socket import EventSocket
-from tocsin.services.streams.event_stream import HEARTBEAT_S, EventStream
+from tocsin.services.streams.event_stream import EventStream
 from tocsin.services.streams.frame_cache import FrameCache
-from tocsin.services.streams.outlet import SocketLimits
+from tocsin.services.streams.sse_session import HEARTBEAT_S
+from tocsin.services.streams.transport import SocketLimits
 from tocsin.services.streams.websocket import PING_S, PONG_S_MAX, UpgradeRequest, WebSocketSession
 from tocsin.wire.api.stream_request import read_board_request, read_stream_request
 from tocsin.wire.cloudevents.limits import Limits
@@ -35,7 +36,7 @@ LIMITS = SocketLimits(Limits(), 10_000, 3)
 
 
 class Wire:
-    """An outlet that keeps what is written, and is full when a test says so."""
+    """An transport that keeps what is written, and is full when a test says so."""
 
     def __init__(self) -> None:
         self.written = b""

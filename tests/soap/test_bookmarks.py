@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from served import Served, served
-from soap.wse_source import Client, Consumer, Heard, consumer, publish
+from soap.wse_source import Client, Consumer, Received, consumer, publish
 from tocsin.wire.soap.addressing import EndpointReference, header_text
 from tocsin.wire.soap.envelope import Envelope
 from tocsin.wire.soap.names import WSA200408, WSMAN
@@ -74,14 +74,14 @@ def test_a_subscription_goes_on_after_the_bookmark_of_the_last_delivery(
 
     again = client.subscribe(sink.url, **wish, bookmark=seen)
 
-    heard = sink.next()
-    text = heard.body
+    received = sink.next()
+    text = received.body
     while b">3</" not in text:
-        heard = sink.next()
-        text += heard.body
+        received = sink.next()
+        text += received.body
     assert b">1</" not in text
     assert text.index(b">2</") < text.index(b">3</")
-    assert int(bookmark(heard.envelope)) > int(seen)
+    assert int(bookmark(received.envelope)) > int(seen)
     client.ask(Unsubscribe("wse04"), to=again.manager)
 
 
@@ -92,10 +92,10 @@ def test_two_consumers_of_one_form_differ_in_nothing_but_the_bookmark(
     without = client.subscribe(f"{sink.url}/without", filter=only("pair"))
 
     publish(client.broker, "<pair/>")
-    heard: dict[str, Heard] = {each.path: each for each in (sink.next(), sink.next())}
+    received: dict[str, Received] = {each.path: each for each in (sink.next(), sink.next())}
 
-    assert bookmark(heard["/with"].envelope)
-    assert header_text(heard["/without"].envelope, WSMAN, "Bookmark") is None
+    assert bookmark(received["/with"].envelope)
+    assert header_text(received["/without"].envelope, WSMAN, "Bookmark") is None
     for made in (with_one, without):
         client.ask(Unsubscribe("wse04"), to=made.manager)
 

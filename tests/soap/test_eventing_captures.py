@@ -79,11 +79,11 @@ def test_a_recorded_subscription_receives_is_renewed_and_falls_silent(
     validator("wse04")(answer.body)
 
     publish(broker, PAYLOAD, **EVENT)
-    heard = sink.next()
-    assert PAYLOAD.encode() in heard.body
-    assert heard.envelope.soap == answer.envelope.soap
-    assert read_addressing(heard.envelope).wsa.encode() in asked
-    validator("wse04", foreign=True)(heard.body)
+    received = sink.next()
+    assert PAYLOAD.encode() in received.body
+    assert received.envelope.soap == answer.envelope.soap
+    assert read_addressing(received.envelope).wsa.encode() in asked
+    validator("wse04", foreign=True)(received.body)
 
     identifier = made.manager.parameters[0]
     known = re.search(rb">([^<]+)<", identifier)

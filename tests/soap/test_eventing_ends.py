@@ -48,19 +48,19 @@ def test_who_asked_for_it_is_told_that_its_subscription_was_deleted(
     made = client.subscribe(f"{sink.url}/in", end_to=end_to(sink, wsa))
 
     broker.call("DELETE", f"/subscriptions/{subscription_id(made.manager.address)}")
-    heard = sink.next()
+    received = sink.next()
 
-    assert heard.path == "/end"
-    assert heard.envelope.soap == soap
-    headers = read_addressing(heard.envelope)
+    assert received.path == "/end"
+    assert received.envelope.soap == soap
+    headers = read_addressing(received.envelope)
     assert headers.wsa == wsa
     assert headers.action == f"{NAMESPACE_OF[spec]}/SubscriptionEnd"
     assert headers.to == f"{sink.url}/end"
-    assert header_text(heard.envelope, "urn:k", "mark") == "e"
-    end = read(heard.envelope)
+    assert header_text(received.envelope, "urn:k", "mark") == "e"
+    end = read(received.envelope)
     assert isinstance(end, SubscriptionEnd)
     assert end.status == "SourceCancelling"
-    assert f"{NAMESPACE_OF[spec]}/SourceCancelling".encode() in heard.body
+    assert f"{NAMESPACE_OF[spec]}/SourceCancelling".encode() in received.body
     manager = None if end.manager is None else end.manager.address
     assert manager == (made.manager.address if spec == "wse04" else None)
 

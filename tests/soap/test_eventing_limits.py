@@ -13,8 +13,8 @@ from soap.wse_source import Answer, Consumer, consumer
 from tocsin.access.session import anonymous, internal
 from tocsin.config import load
 from tocsin.drivers.application import Application
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import soap_context
 from tocsin.event.event import Event
 from tocsin.services.eventing import heartbeats, subscription_ends
@@ -44,7 +44,7 @@ def run(directory: Path, script: Callable[[Node, Ask], Awaitable[None]]) -> None
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        app = Application(settings, Store.open(directory), Notes())
+        app = Application(settings, Store.open(directory), Logger())
         node = app.node
         context = soap_context(app)
         dispatcher = Dispatcher(context, [EventingService(context)])

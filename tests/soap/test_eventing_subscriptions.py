@@ -79,16 +79,16 @@ def test_every_combination_of_versions_is_served_in_kind(
 
     made = client.subscribe(to)
     publish(broker, STORM, type="urn:storm")
-    heard = sink.next()
+    received = sink.next()
     end(client, made)
 
     assert made.manager.wsa == wsa
-    assert heard.path == "/in"
-    assert STORM.encode() in heard.body
-    headers = read_addressing(heard.envelope)
-    assert (heard.envelope.soap, headers.wsa) == (soap, wsa)
+    assert received.path == "/in"
+    assert STORM.encode() in received.body
+    headers = read_addressing(received.envelope)
+    assert (received.envelope.soap, headers.wsa) == (soap, wsa)
     assert (headers.action, headers.to) == ("urn:storm", f"{sink.url}/in")
-    assert header_text(heard.envelope, "urn:k", "mark") == "7"
+    assert header_text(received.envelope, "urn:k", "mark") == "7"
 
 
 def test_without_addressing_headers_the_reference_decides_about_them(
@@ -98,11 +98,11 @@ def test_without_addressing_headers_the_reference_decides_about_them(
     made = client.subscribe(EndpointReference(sink.url, WSA200408))
 
     publish(broker, STORM)
-    heard = sink.next()
+    received = sink.next()
     end(client, made)
 
     assert made.manager.wsa == WSA200408
-    assert read_addressing(heard.envelope).wsa == WSA200408
+    assert read_addressing(received.envelope).wsa == WSA200408
 
 
 @pytest.mark.parametrize("spec", ["wse04", "wse11"])
@@ -230,11 +230,11 @@ def test_the_topic_of_an_address_is_a_filter_too(broker: Served, sink: Consumer)
 
     publish(broker, "<a/>", topic="calm")
     publish(broker, "<b/>", topic="storms")
-    heard = sink.next()
+    received = sink.next()
     end(client, made)
 
-    assert b"<b/>" in heard.body
-    assert header_text(heard.envelope, WSN10, "Topic") == "storms"
+    assert b"<b/>" in received.body
+    assert header_text(received.envelope, WSN10, "Topic") == "storms"
 
 
 def test_wrapped_notifications_say_their_action(broker: Served, sink: Consumer) -> None:
@@ -242,10 +242,10 @@ def test_wrapped_notifications_say_their_action(broker: Served, sink: Consumer) 
     made = client.subscribe(sink.url, format=WRAP)
 
     publish(broker, STORM, type="urn:storm")
-    heard = sink.next()
+    received = sink.next()
     end(client, made)
 
-    assert read(heard.envelope) == Notify(STORM.encode(), "urn:storm")
+    assert read(received.envelope) == Notify(STORM.encode(), "urn:storm")
 
 
 def test_batches_are_no_longer_than_was_asked_for(broker: Served, sink: Consumer) -> None:
@@ -305,11 +305,11 @@ def test_who_asks_for_reliable_messages_is_offered_a_sequence_first(
     made = client.subscribe(sink.url, reliable=wsrm)
 
     publish(broker, STORM)
-    heard = sink.next()
+    received = sink.next()
     end(client, made)
 
-    assert heard.envelope.content is not None
-    assert split(heard.envelope.content.tag) == (wsrm, "CreateSequence")
+    assert received.envelope.content is not None
+    assert split(received.envelope.content.tag) == (wsrm, "CreateSequence")
 
 
 FAULTS: list[tuple[str, dict[str, object], str]] = [

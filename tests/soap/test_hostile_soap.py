@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile_line import EVERY, Line, Voice, count, subscribe
+from hostile_connection import EVERY, Dialect, SoapConnection, count, subscribe
 from wse_source import Consumer, consumer
 
 from served import ROOT, Served, served
@@ -36,8 +36,8 @@ def broker() -> Iterator[Served]:
 
 
 @pytest.fixture
-def line(broker: Served) -> Iterator[Line]:
-    opened = Line(broker)
+def connection(broker: Served) -> Iterator[SoapConnection]:
+    opened = SoapConnection(broker)
     yield opened
     opened.close()
 
@@ -65,32 +65,34 @@ def files() -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.skipif(not HOSTILE.is_dir(), reason="the hostile files are not in ../shared")
-def test_every_hostile_file_is_refused_and_the_connection_goes_on(line: Line) -> None:
-    before = count(line.broker)
+def test_every_hostile_file_is_refused_and_the_connection_goes_on(
+    connection: SoapConnection,
+) -> None:
+    before = count(connection.broker)
     sent = 0
     for name, data in files():
-        said = line.post(data)
+        answer = connection.post(data)
         sent += 1
         is_envelope = b"Envelope" in data and b"<!DOCTYPE" not in data
-        assert said.is_fault or (is_envelope and said.status == 202), (name, said)
-        assert said.status in (202, 400, 413, 500), name
+        assert answer.is_fault or (is_envelope and answer.status == 202), (name, answer)
+        assert answer.status in (202, 400, 413, 500), name
 
     assert sent > 1_000
-    assert line.is_usable()
-    assert count(line.broker) == before
+    assert connection.is_usable()
+    assert count(connection.broker) == before
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-16-le"])
 @pytest.mark.parametrize("soap", ["1.1", "1.2"])
-def test_an_entity_bomb_is_not_lit(line: Line, encoding: str, soap: str) -> None:
+def test_an_entity_bomb_is_not_lit(connection: SoapConnection, encoding: str, soap: str) -> None:
     envelope = f'<s:Envelope xmlns:s="{names.SOAP_NAMESPACES[soap]}"><s:Body>&j;</s:Body>'
     text = BOMB.decode() + envelope + "</s:Envelope>"
 
-    said = line.post(text.encode(encoding), headers=dict(http_headers(soap, "")))
+    answer = connection.post(text.encode(encoding), headers=dict(http_headers(soap, "")))
 
-    assert said.is_fault
-    assert said.envelope.soap == soap, "as the content type says, the envelope being unread"
-    assert line.is_usable()
+    assert answer.is_fault
+    assert answer.envelope.soap == soap, "as the content type says, the envelope being unread"
+    assert connection.is_usable()
 
 
 def huge(kind: str) -> bytes:
@@ -111,18 +113,20 @@ def huge(kind: str) -> bytes:
     "kind", ["text", "elements", "depth", "attribute", "attributes", "name", "namespaces"]
 )
 def test_ten_megabytes_are_refused_quickly_and_the_connection_goes_on(
-    line: Line, kind: str
+    connection: SoapConnection, kind: str
 ) -> None:
-    said = line.post(huge(kind), headers=dict(http_headers("1.2", "")))
+    answer = connection.post(huge(kind), headers=dict(http_headers("1.2", "")))
 
-    assert said.is_fault
-    assert said.status in (400, 413)
-    assert said.envelope.soap == "1.2"
-    assert line.is_usable()
+    assert answer.is_fault
+    assert answer.status in (400, 413)
+    assert answer.envelope.soap == "1.2"
+    assert connection.is_usable()
 
 
 @pytest.mark.parametrize("part", ["depth", "attributes", "namespaces", "header"])
-def test_shapes_that_cost_are_refused_below_the_limit_of_bytes_too(line: Line, part: str) -> None:
+def test_shapes_that_cost_are_refused_below_the_limit_of_bytes_too(
+    connection: SoapConnection, part: str
+) -> None:
     many = 50_000
     body = {
         "depth": b"<y>" * many + b"</y>" * many,
@@ -132,62 +136,66 @@ def test_shapes_that_cost_are_refused_below_the_limit_of_bytes_too(line: Line, p
     }[part]
     header = b'<h:h xmlns:h="urn:h"/>' * many if part == "header" else b""
 
-    said = line.post(write_envelope("1.1", header=header, body=body))
+    answer = connection.post(write_envelope("1.1", header=header, body=body))
 
-    assert said.is_fault
-    assert said.envelope.soap == "1.1"
-    assert line.is_usable()
+    assert answer.is_fault
+    assert answer.envelope.soap == "1.1"
+    assert connection.is_usable()
 
 
-def test_a_compressed_bomb_is_not_unpacked(line: Line) -> None:
+def test_a_compressed_bomb_is_not_unpacked(connection: SoapConnection) -> None:
     packed = gzip.compress(huge("text") * 8)
     headers = {**dict(http_headers("1.2", "")), "content-encoding": "gzip"}
 
-    said = line.post(packed, headers=headers)
+    answer = connection.post(packed, headers=headers)
 
-    assert said.is_fault
-    assert said.status in (400, 413)
-    assert line.is_usable()
+    assert answer.is_fault
+    assert answer.status in (400, 413)
+    assert connection.is_usable()
 
 
 @pytest.mark.parametrize(
     "namespace", ["http://www.w3.org/2001/12/soap-envelope", "urn:soap:3.0", "", names.WSE04]
 )
-def test_an_unknown_soap_is_told_which_are_known(line: Line, namespace: str) -> None:
-    said = line.post(f'<Envelope xmlns="{namespace}"><Body><x/></Body></Envelope>'.encode())
+def test_an_unknown_soap_is_told_which_are_known(
+    connection: SoapConnection, namespace: str
+) -> None:
+    answer = connection.post(f'<Envelope xmlns="{namespace}"><Body><x/></Body></Envelope>'.encode())
 
-    assert (said.code, said.envelope.soap) == ("VersionMismatch", "1.1")
-    header = said.envelope.header
+    assert (answer.code, answer.envelope.soap) == ("VersionMismatch", "1.1")
+    header = answer.envelope.header
     assert header is not None
     offered = [e.nsmap["v"] for e in header.iter(f"{{{names.SOAP12}}}SupportedEnvelope")]
     assert offered == [names.SOAP12, names.SOAP11]
-    assert line.is_usable()
+    assert connection.is_usable()
 
 
 @EVERY
 def test_a_header_that_must_be_understood_is_not_passed_over(
-    line: Line, sink: Consumer, voice: Voice
+    connection: SoapConnection, sink: Consumer, dialect: Dialect
 ) -> None:
-    before = count(line.broker)
-    soap = names.SOAP_NAMESPACES[voice.soap]
+    before = count(connection.broker)
+    soap = names.SOAP_NAMESPACES[dialect.soap]
     header = f'<u:Pay xmlns:u="urn:u" xmlns:s="{soap}" s:mustUnderstand="1"/>'
 
-    said = line.speak(voice, subscribe(voice, sink.url), header=header)
+    answer = connection.send(dialect, subscribe(dialect, sink.url), header=header)
 
-    assert said.code == "MustUnderstand"
-    told = said.envelope.header
-    assert told is not None
-    assert len(list(told.iter(f"{{{names.SOAP12}}}NotUnderstood"))) == (voice.soap == "1.2")
-    assert count(line.broker) == before
-    assert line.is_usable()
+    assert answer.code == "MustUnderstand"
+    reported = answer.envelope.header
+    assert reported is not None
+    assert len(list(reported.iter(f"{{{names.SOAP12}}}NotUnderstood"))) == (dialect.soap == "1.2")
+    assert count(connection.broker) == before
+    assert connection.is_usable()
 
 
 @EVERY
-def test_a_long_topic_costs_its_length_and_no_more(line: Line, voice: Voice) -> None:
+def test_a_long_topic_costs_its_length_and_no_more(
+    connection: SoapConnection, dialect: Dialect
+) -> None:
     """A search for prefixes in it once cost the square."""
     topic = f'<n:Topic xmlns:n="{names.WSN13}" Dialect="urn:x">{"a" * 1_000_000}</n:Topic>'
 
-    said = line.speak(voice, "<x/>", header=topic)
+    answer = connection.send(dialect, "<x/>", header=topic)
 
-    assert said.is_fault
-    assert line.is_usable()
+    assert answer.is_fault
+    assert connection.is_usable()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hostile_line import EVERY, Line, Voice, count, subscribe
+from hostile_connection import EVERY, Dialect, SoapConnection, count, subscribe
 from wse_source import Consumer, consumer
 
 from served import Served, served
@@ -22,8 +22,8 @@ def broker() -> Iterator[Served]:
 
 
 @pytest.fixture
-def line(broker: Served) -> Iterator[Line]:
-    opened = Line(broker)
+def connection(broker: Served) -> Iterator[SoapConnection]:
+    opened = SoapConnection(broker)
     yield opened
     opened.close()
 
@@ -64,28 +64,28 @@ UNKNOWN = ("none", "%00", "..%2f..%2fetc", "x" * 5_000, "\u2603".encode().hex(),
 
 @EVERY
 def test_unknown_subscriptions_have_their_fault_in_every_specification(
-    line: Line, voice: Voice
+    connection: SoapConnection, dialect: Dialect
 ) -> None:
-    for operation, inside in MANAGING[voice.spec]:
+    for operation, inside in MANAGING[dialect.spec]:
         kind = "boxes" if "Pull" in operation or "Messages" in operation else "subscriptions"
         for resource in UNKNOWN:
-            body = f'<m:{operation} xmlns:m="{voice.ns}">{inside}</m:{operation}>'
+            body = f'<m:{operation} xmlns:m="{dialect.ns}">{inside}</m:{operation}>'
 
-            said = line.speak(voice, body, path=f"/soap/{kind}/{resource}")
+            answer = connection.send(dialect, body, path=f"/soap/{kind}/{resource}")
 
-            assert said.is_fault, (operation, resource)
-            is_named = UNKNOWN_IS[voice.spec]
-            if (voice.spec, operation) == ("wse04", "Renew"):
+            assert answer.is_fault, (operation, resource)
+            is_named = UNKNOWN_IS[dialect.spec]
+            if (dialect.spec, operation) == ("wse04", "Renew"):
                 is_named = b"UnableToRenew"
-            assert is_named in said.body, (operation, resource, said.body)
-    if voice.spec == "wsn12":
+            assert is_named in answer.body, (operation, resource, answer.body)
+    if dialect.spec == "wsn12":
         for operation in ("Destroy", "SetTerminationTime"):
             inside = "<m:RequestedTerminationTime>2099-01-01T00:00:00Z</m:RequestedTerminationTime>"
             inside = inside if operation == "SetTerminationTime" else ""
             body = f'<m:{operation} xmlns:m="{names.LIFETIME12}">{inside}</m:{operation}>'
-            said = line.speak(voice, body, path="/soap/subscriptions/none")
-            assert b"ResourceUnknownFault" in said.body
-    assert line.is_usable()
+            answer = connection.send(dialect, body, path="/soap/subscriptions/none")
+            assert b"ResourceUnknownFault" in answer.body
+    assert connection.is_usable()
 
 
 BURNING = [
@@ -102,28 +102,28 @@ BURNING = [
 @pytest.mark.parametrize("number", range(len(BURNING)))
 @EVERY
 def test_an_expression_that_would_burn_is_refused_or_is_cheap(
-    line: Line, sink: Consumer, voice: Voice, number: int
+    connection: SoapConnection, sink: Consumer, dialect: Dialect, number: int
 ) -> None:
-    if voice.spec == "wsn12":
+    if dialect.spec == "wsn12":
         pytest.skip("its Selector is the same reader's as that of wsn10")
-    before = count(line.broker)
-    tag = {"wsn13": "MessageContent", "wsn10": "Selector"}.get(voice.spec, "Filter")
-    dialect = names.XPATH10_WSE11 if voice.spec == "wse11" else names.XPATH10
+    before = count(connection.broker)
+    tag = {"wsn13": "MessageContent", "wsn10": "Selector"}.get(dialect.spec, "Filter")
+    xpath = names.XPATH10_WSE11 if dialect.spec == "wse11" else names.XPATH10
     text = BURNING[number].replace("<", "&lt;").replace(">", "&gt;")
-    content = f'<e:{tag} Dialect="{dialect}">{text}</e:{tag}>'
-    more = f"<e:Filter>{content}</e:Filter>" if voice.spec == "wsn13" else content
+    content = f'<e:{tag} Dialect="{xpath}">{text}</e:{tag}>'
+    more = f"<e:Filter>{content}</e:Filter>" if dialect.spec == "wsn13" else content
 
-    said = line.speak(voice, subscribe(voice, sink.url, more=more))
+    answer = connection.send(dialect, subscribe(dialect, sink.url, more=more))
 
-    if said.is_fault:
-        assert count(line.broker) == before
+    if answer.is_fault:
+        assert count(connection.broker) == before
     else:
         # What was let in must not hold up the publisher of a document with many elements.
         wide = write_envelope("1.2", body=b"<w>%b</w>" % (b"<a><b/></a>" * 2_000))
-        assert line.post(wide).status == 202
-        for shown in line.broker.call("GET", "/subscriptions")[1]["subscriptions"]:
-            line.broker.call("DELETE", f"/subscriptions/{shown['id']}")
-    assert line.is_usable()
+        assert connection.post(wide).status == 202
+        for shown in connection.broker.call("GET", "/subscriptions")[1]["subscriptions"]:
+            connection.broker.call("DELETE", f"/subscriptions/{shown['id']}")
+    assert connection.is_usable()
 
 
 ABSURD = [
@@ -137,20 +137,20 @@ ABSURD = [
 
 @EVERY
 def test_absurd_expirations_are_refused_or_bounded(
-    line: Line, sink: Consumer, voice: Voice
+    connection: SoapConnection, sink: Consumer, dialect: Dialect
 ) -> None:
     for text in ABSURD:
-        before = count(line.broker)
+        before = count(connection.broker)
 
-        said = line.speak(voice, subscribe(voice, sink.url, expires=text))
+        answer = connection.send(dialect, subscribe(dialect, sink.url, expires=text))
 
-        if said.is_fault:
-            assert count(line.broker) == before, text
+        if answer.is_fault:
+            assert count(connection.broker) == before, text
             continue
-        for made in line.broker.call("GET", "/subscriptions")[1]["subscriptions"]:
+        for made in connection.broker.call("GET", "/subscriptions")[1]["subscriptions"]:
             assert made["expires"] is None or made["expires"] > "2026", text
-            line.broker.call("DELETE", f"/subscriptions/{made['id']}")
-    assert line.is_usable()
+            connection.broker.call("DELETE", f"/subscriptions/{made['id']}")
+    assert connection.is_usable()
 
 
 PRIVATE = [
@@ -172,87 +172,89 @@ def careful() -> Iterator[Served]:
 
 @EVERY
 def test_nothing_near_may_be_named_where_private_addresses_are_not_allowed(
-    careful: Served, voice: Voice
+    careful: Served, dialect: Dialect
 ) -> None:
-    line = Line(careful)
+    connection = SoapConnection(careful)
     for address in PRIVATE:
-        said = line.speak(voice, subscribe(voice, address))
-        assert said.is_fault, address
-        if voice.spec in ("wse04", "wse11"):
+        answer = connection.send(dialect, subscribe(dialect, address))
+        assert answer.is_fault, address
+        if dialect.spec in ("wse04", "wse11"):
             public = "http://127.0.0.1:9/"
-            assert line.speak(voice, subscribe(voice, public, end=address)).is_fault, address
+            assert connection.send(dialect, subscribe(dialect, public, end=address)).is_fault, (
+                address
+            )
     assert count(careful) == 0
-    assert line.is_usable()
-    line.close()
+    assert connection.is_usable()
+    connection.close()
 
 
 @EVERY
-def test_an_answer_is_not_sent_where_it_may_not_go(careful: Served, voice: Voice) -> None:
-    line = Line(careful)
+def test_an_answer_is_not_sent_where_it_may_not_go(careful: Served, dialect: Dialect) -> None:
+    connection = SoapConnection(careful)
     for address in PRIVATE:
-        header = f'<a:ReplyTo xmlns:a="{voice.wsa}"><a:Address>{address}</a:Address></a:ReplyTo>'
-        body = subscribe(voice, "http://198.51.100.7/")
+        header = f'<a:ReplyTo xmlns:a="{dialect.wsa}"><a:Address>{address}</a:Address></a:ReplyTo>'
+        body = subscribe(dialect, "http://198.51.100.7/")
 
-        said = line.speak(voice, body, header=header)
+        answer = connection.send(dialect, body, header=header)
 
-        assert said.is_fault, address
+        assert answer.is_fault, address
     assert count(careful) == 0
-    assert line.is_usable()
-    line.close()
+    assert connection.is_usable()
+    connection.close()
 
 
 @EVERY
 def test_an_answer_does_not_go_to_the_broker_itself(
-    line: Line, sink: Consumer, voice: Voice
+    connection: SoapConnection, sink: Consumer, dialect: Dialect
 ) -> None:
-    url = f"{line.broker.url}/soap"
-    header = f'<a:ReplyTo xmlns:a="{voice.wsa}"><a:Address>{url}</a:Address></a:ReplyTo>'
+    url = f"{connection.broker.url}/soap"
+    header = f'<a:ReplyTo xmlns:a="{dialect.wsa}"><a:Address>{url}</a:Address></a:ReplyTo>'
 
-    said = line.speak(voice, subscribe(voice, sink.url), header=header)
+    answer = connection.send(dialect, subscribe(dialect, sink.url), header=header)
 
-    assert said.is_fault
-    assert count(line.broker) == 0
-    assert line.is_usable()
+    assert answer.is_fault
+    assert count(connection.broker) == 0
+    assert connection.is_usable()
 
 
 @EVERY
 def test_a_reply_address_without_a_message_id_is_a_trap_and_is_not_used(
-    line: Line, sink: Consumer, voice: Voice
+    connection: SoapConnection, sink: Consumer, dialect: Dialect
 ) -> None:
     """A client of cameras puts its webhook there, and waits for the answer on the connection."""
-    address = f'<a:Address xmlns:a="{voice.wsa}">{sink.url}</a:Address>'
-    header = f'<a:ReplyTo xmlns:a="{voice.wsa}">{address}</a:ReplyTo>'.encode()
-    body = subscribe(voice, sink.url).encode()
+    address = f'<a:Address xmlns:a="{dialect.wsa}">{sink.url}</a:Address>'
+    header = f'<a:ReplyTo xmlns:a="{dialect.wsa}">{address}</a:ReplyTo>'.encode()
+    body = subscribe(dialect, sink.url).encode()
 
-    said = line.post(
-        write_envelope(voice.soap, header=header, body=body),
-        headers=dict(http_headers(voice.soap, "")),
+    answer = connection.post(
+        write_envelope(dialect.soap, header=header, body=body),
+        headers=dict(http_headers(dialect.soap, "")),
     )
 
-    assert (said.status, said.is_fault, said.envelope.soap) == (200, False, voice.soap)
+    assert (answer.status, answer.is_fault, answer.envelope.soap) == (200, False, dialect.soap)
     assert sink.is_silent(0.2)
-    for shown in line.broker.call("GET", "/subscriptions")[1]["subscriptions"]:
-        line.broker.call("DELETE", f"/subscriptions/{shown['id']}")
+    for shown in connection.broker.call("GET", "/subscriptions")[1]["subscriptions"]:
+        connection.broker.call("DELETE", f"/subscriptions/{shown['id']}")
 
 
 @EVERY
 def test_addressing_headers_that_contradict_themselves_are_refused(
-    line: Line, sink: Consumer, voice: Voice
+    connection: SoapConnection, sink: Consumer, dialect: Dialect
 ) -> None:
-    before = count(line.broker)
-    twice = f'<a:Action xmlns:a="{voice.wsa}">other</a:Action>'
-    empty = f'<a:ReplyTo xmlns:a="{voice.wsa}"/>'
-    nested = f'<a:FaultTo xmlns:a="{voice.wsa}"><a:Address><x/></a:Address></a:FaultTo>'
+    before = count(connection.broker)
+    twice = f'<a:Action xmlns:a="{dialect.wsa}">other</a:Action>'
+    empty = f'<a:ReplyTo xmlns:a="{dialect.wsa}"/>'
+    nested = f'<a:FaultTo xmlns:a="{dialect.wsa}"><a:Address><x/></a:Address></a:FaultTo>'
     for header in (twice, empty):
-        blocks = write_headers(voice.wsa, action="x:y", message_id="urn:uuid:hostile")
+        blocks = write_headers(dialect.wsa, action="x:y", message_id="urn:uuid:hostile")
         whole = write_envelope(
-            voice.soap,
+            dialect.soap,
             header=blocks + header.encode(),
-            body=subscribe(voice, sink.url).encode(),
+            body=subscribe(dialect, sink.url).encode(),
         )
-        said = line.post(whole, headers=dict(http_headers(voice.soap, "")))
-        assert said.is_fault, header
-        assert said.envelope.soap == voice.soap
-    line.speak(voice, "<x/>", header=nested)
-    assert count(line.broker) == before
-    assert line.is_usable()
+        answer = connection.post(whole, headers=dict(http_headers(dialect.soap, "")))
+        assert answer.is_fault, header
+        assert answer.envelope.soap == dialect.soap
+    connection.send(dialect, "<x/>", header=nested)
+    assert count(connection.broker) == before
+    assert connection.is_usable()

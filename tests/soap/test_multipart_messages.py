@@ -73,8 +73,8 @@ def test_what_mtom_moved_out_of_the_envelope_is_put_back(broker: Served, content
     status, answer = send(broker, content_type, package(picture(), root(INCLUDE)))
 
     assert status == 202, answer
-    told = etree.fromstring(published(broker)).findtext(".//{urn:p}p")
-    assert told == b64encode(PICTURE).decode()
+    reported = etree.fromstring(published(broker)).findtext(".//{urn:p}p")
+    assert reported == b64encode(PICTURE).decode()
 
 
 def test_an_envelope_that_is_the_only_part_is_read(broker: Served) -> None:
@@ -136,15 +136,15 @@ def test_including_a_part_over_and_over_meets_the_limit_of_an_envelope() -> None
 
 
 def test_our_own_consumer_reads_a_package_too() -> None:
-    heard: Queue[Message] = Queue()
+    received: Queue[Message] = Queue()
     with WseClient() as client:
-        inbox = client.listen(heard.put)
+        inbox = client.listen(received.put)
         head = [("content-type", MTOM)]
 
         status, answer = post(inbox.address, package(root(INCLUDE), picture()), head)
 
         assert status == 202, answer
-        assert b64encode(PICTURE) in heard.get(timeout=10).payload
+        assert b64encode(PICTURE) in received.get(timeout=10).payload
 
 
 def test_a_captured_package_is_converted() -> None:

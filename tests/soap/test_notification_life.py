@@ -102,9 +102,9 @@ def test_the_whole_life_of_a_subscription(peer: Peer, broker: Served, consumer: 
     assert first.envelope.header is not None
     assert first.envelope.header.findtext("{urn:k}tag") == "abc"
     assert first.notification().payload == b"<c><b>1</b></c>"
-    told = first.notification().topic
-    assert told is not None
-    assert (told.text, told.namespace) == (topic.text, "urn:t")
+    reported = first.notification().topic
+    assert reported is not None
+    assert (reported.text, reported.namespace) == (topic.text, "urn:t")
     if peer.spec == "wsn13":
         assert first.notification().subscription == manager
 

@@ -60,12 +60,12 @@ def test_identify_is_answered_with_protocol_vendor_and_version(
 ) -> None:
     status, answer = ask(broker, path, f'<i:Identify xmlns:i="{WSMID}"/>', soap=soap)
 
-    told = etree.fromstring(answer).find(f".//{{{WSMID}}}IdentifyResponse")
+    reported = etree.fromstring(answer).find(f".//{{{WSMID}}}IdentifyResponse")
     assert status == 200
-    assert told is not None
-    assert told.findtext(f"{{{WSMID}}}ProtocolVersion") == WSMAN
-    assert told.findtext(f"{{{WSMID}}}ProductVendor") == "Tocsin"
-    assert told.findtext(f"{{{WSMID}}}ProductVersion") == tocsin.__version__
+    assert reported is not None
+    assert reported.findtext(f"{{{WSMID}}}ProtocolVersion") == WSMAN
+    assert reported.findtext(f"{{{WSMID}}}ProductVendor") == "Tocsin"
+    assert reported.findtext(f"{{{WSMID}}}ProductVersion") == tocsin.__version__
 
 
 # Metadata

@@ -101,9 +101,9 @@ def test_an_undeclared_prefix_of_a_published_topic_is_left_out_and_sent_to_nobod
 
     assert status in (200, 202)
     assert last_topic(broker) == "a/b"
-    heard = sink.next().body
-    assert b"a/b" in heard
-    assert b"ghost" not in heard
+    received = sink.next().body
+    assert b"a/b" in received
+    assert b"ghost" not in received
 
 
 def test_a_notification_with_a_topic_that_is_none_is_refused_by_name(broker: Served) -> None:

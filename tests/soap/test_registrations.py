@@ -230,8 +230,8 @@ def test_a_publisher_is_registered_by_zeep_with_the_published_wsdl(broker: Serve
     answer = registrar.RegisterPublisher(Topic=[{"Dialect": dialect}], Demand=False)
     address = answer["PublisherRegistrationReference"]["Address"]["_value_1"]
     assert address.startswith(f"{broker.url}/soap/registrations/")
-    [told] = property_of(NEW, EndpointReference(address), BR13, "Topic")
-    assert told.text == "zeeps"
+    [reported] = property_of(NEW, EndpointReference(address), BR13, "Topic")
+    assert reported.text == "zeeps"
     ending = service("PublisherRegistrationManagerSoap", address)
     ending.DestroyRegistration()
     with pytest.raises(Fault):
@@ -264,11 +264,11 @@ def test_a_subscription_tells_its_own(broker: Served, peer: Peer) -> None:
         answer = asks(peer, asked, at(broker, peer.wsa))
         assert isinstance(answer, say.SubscribeResponse)
 
-        consumer_told = property_of(peer, answer.reference, namespace, "ConsumerReference")
-        assert consumer_told.findtext(f".//{{{peer.wsa}}}Address") == consumer.url
+        consumer_reported = property_of(peer, answer.reference, namespace, "ConsumerReference")
+        assert consumer_reported.findtext(f".//{{{peer.wsa}}}Address") == consumer.url
         name = "Filter" if peer is NEW else "TopicExpression"
-        told = property_of(peer, answer.reference, namespace, name)
-        assert wanted.text in "".join(told.itertext())
+        reported = property_of(peer, answer.reference, namespace, name)
+        assert wanted.text in "".join(reported.itertext())
         if peer is OLD:
             [end] = property_of(peer, answer.reference, LIFETIME12, "TerminationTime")
             assert end.text == ends
@@ -341,6 +341,6 @@ def test_topics_are_told_once_they_are_published_or_announced_and_after_a_restar
 def test_asking_for_the_topics_is_a_property_too(broker: Served) -> None:
     broker.publish({"topic": "asked/for", "topicns": "urn:asked"})
 
-    told = property_of(NEW, at(broker), TOPICS13, "TopicSet")
+    reported = property_of(NEW, at(broker), TOPICS13, "TopicSet")
 
-    assert told.find(f"{{{TOPICS13}}}TopicSet/{{urn:asked}}asked/for") is not None
+    assert reported.find(f"{{{TOPICS13}}}TopicSet/{{urn:asked}}asked/for") is not None

@@ -24,7 +24,7 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Received:
     """One message that a consumer got."""
 
     path: str
@@ -40,7 +40,7 @@ class Consumer:
     """Listens for notifications, and answers all of them alike."""
 
     def __init__(self) -> None:
-        self.heard: queue.Queue[Heard] = queue.Queue()
+        self.received: queue.Queue[Received] = queue.Queue()
         self.answer: tuple[int, bytes] = (202, b"")
         consumer = self
 
@@ -50,7 +50,7 @@ class Consumer:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 names = {name.lower(): value for name, value in self.headers.items()}
-                consumer.heard.put(Heard(self.path, names, body))
+                consumer.received.put(Received(self.path, names, body))
                 status, content = consumer.answer
                 self.send_response(status)
                 self.send_header("content-type", "application/soap+xml")
@@ -69,12 +69,12 @@ class Consumer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server.server_port}"
 
-    def next(self) -> Heard:
-        return self.heard.get(timeout=PATIENCE_S)
+    def next(self) -> Received:
+        return self.received.get(timeout=PATIENCE_S)
 
     def is_silent(self, seconds: float = 0.5) -> bool:
         try:
-            self.heard.get(timeout=seconds)
+            self.received.get(timeout=seconds)
         except queue.Empty:
             return True
         return False

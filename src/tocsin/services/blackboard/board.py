@@ -140,7 +140,7 @@ class Board:
     # Publishers
 
     def publishers(self, session: Session) -> list[Publisher]:
-        self._port.check(session, Action.READ, "blackboard/publishers")
+        self._port.check(session, Action.READ, "blackboard/publisher/*")
         return list(self._publishers.values())
 
     async def register(self, session: Session, address: str) -> Registered:

@@ -19,7 +19,7 @@ from tocsin.event.concept_filter import CONCEPTS_MAX, concepts_filter
 from tocsin.event.stored import Stored
 from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.messages import message_events
-from tocsin.services.streams.outlet import Outlet, SocketLimits
+from tocsin.services.streams.transport import SocketLimits, StreamTransport
 from tocsin.services.streams.websocket import Reply, UpgradeRequest, WebSocketSession
 from tocsin.wire.api.problem import problem_json
 from tocsin.wire.api.query import Query
@@ -81,11 +81,11 @@ class BoardSocket(WebSocketSession):
         port: BrokerPort,
         session: Session,
         limits: SocketLimits,
-        outlet: Outlet,
+        transport: StreamTransport,
         request: UpgradeRequest,
         board: Board,
     ) -> None:
-        super().__init__(port, session, limits, outlet, request)
+        super().__init__(port, session, limits, transport, request)
         self._board = board
         self._profile: frozenset[str] = frozenset()
         self._is_registered = False
@@ -103,7 +103,7 @@ class BoardSocket(WebSocketSession):
             ref = command.ref
             self._perform(command, _CommandReply(reply, ref))
         except TocsinError as error:
-            self._outlet.count_refused()
+            self._transport.count_refused()
             _CommandReply(reply, ref).answer(error)
 
     def _perform(self, command: Command, reply: _CommandReply) -> None:
@@ -137,8 +137,8 @@ class BoardSocket(WebSocketSession):
         self._close_stream()
         self._profile = wanted.names()
         self._stream = self._port.open_stream(self._session, self, wanted, after, self.name)
-        place = StreamRequest(wanted, after).place(self._port.head)
-        return {"subscribed": len(self._profile), "after": place}
+        position = StreamRequest(wanted, after).position(self._port.head)
+        return {"subscribed": len(self._profile), "after": position}
 
     def _register(self) -> None:
         if not self._is_registered:
@@ -147,7 +147,7 @@ class BoardSocket(WebSocketSession):
 
     def _send_profile(self, profile: Profile) -> None:
         """Now, or the latest one when the client reads again: never more than one waits."""
-        self._profile_due = self._outlet.is_full
+        self._profile_due = self._transport.is_full
         if not self._profile_due:
             self._send_text(_encode({"profile": profile}))
 
@@ -159,8 +159,8 @@ class BoardSocket(WebSocketSession):
     def write(self, events: list[Stored]) -> bool:
         if self._is_open:
             frames = [text_frame(message_of(stored, self._profile)) for stored in events]
-            self._outlet.write(b"".join(frames))
-        return not self._outlet.is_full
+            self._transport.write(b"".join(frames))
+        return not self._transport.is_full
 
     def lost(self) -> None:
         if self._is_registered:

@@ -10,6 +10,7 @@ from tocsin.event.stored import Stored
 from tocsin.services.streams.frame_cache import FrameCache
 from tocsin.wire.api.stream_request import StreamRequest
 from tocsin.wire.blackboard.write import message_of
+from tocsin.wire.sse import sse_event
 
 PROFILES_MAX: Final = 32
 
@@ -34,6 +35,6 @@ class ProfileCaches:
 
 def _new_cache(profile: frozenset[str]) -> FrameCache:
     def frame(stored: Stored) -> bytes:
-        return b"id: %d\ndata: %b\n\n" % (stored.seq, message_of(stored, profile))
+        return sse_event(message_of(stored, profile), id=stored.seq)
 
     return FrameCache(frame)

@@ -16,7 +16,7 @@ from tocsin.event.instant import NS_PER_S, xs_duration_ns
 from tocsin.event.stored import Stored
 from tocsin.services.mailbox.box_reader import BoxReader
 from tocsin.services.soap.call import Handlers, Reply, Request
-from tocsin.services.soap.receipt import Receipt
+from tocsin.services.soap.delivery_receipt import DeliveryReceipt
 from tocsin.wire.soap.addressing import header_text
 from tocsin.wire.soap.mediation import payload_of
 from tocsin.wire.soap.names import WSEN, WSMAN
@@ -116,7 +116,7 @@ def _fitting(events: list[Stored], characters_max: int | None) -> tuple[tuple[by
 
 
 def _reply(
-    message: PullResponse, marked: int | None = None, receipt: Receipt | None = None
+    message: PullResponse, marked: int | None = None, receipt: DeliveryReceipt | None = None
 ) -> Reply:
     """`marked`: the event that a bookmark in the answer names."""
     headers = b"" if marked is None else bookmark(marked)

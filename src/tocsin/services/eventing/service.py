@@ -18,7 +18,7 @@ from tocsin.services.eventing.subscription_ends import SubscriptionEnds
 from tocsin.services.mailbox.local_delivery import is_own_box
 from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.paths import place_of
+from tocsin.services.soap.paths import parse_path
 from tocsin.wire.soap.addressing import EndpointReference, Versions, reference_headers
 from tocsin.wire.soap.expiry import write_expiry
 from tocsin.wire.soap.names import SPEC_OF, USUAL_WSA, WSE04, WSE11
@@ -109,7 +109,7 @@ class EventingService:
         expiry = granted(asked.spec, asked.expires, now_ns, best_effort=asked.best_effort)
         wsa = consumer.wsa if consumer is not None else _wsa_of_answer(request, None, asked.spec)
         filters = to_filters(asked.filter, asked.spec, Versions(request.versions.soap, wsa))
-        topic = place_of(request.call.path).topic
+        topic = parse_path(request.call.path).topic
         if asked.filter is None and topic is not None:
             filters = topic_filters(topic, {}, "concrete", names_only=True)
         batch = min(asked.batch or BATCH_DEFAULT, BATCH_MAX) if form == "events" else 1

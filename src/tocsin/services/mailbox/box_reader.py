@@ -14,7 +14,7 @@ from tocsin.broker.effects import Token
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import NoSuchBox
 from tocsin.event.stored import Stored
-from tocsin.services.soap.receipt import Receipt
+from tocsin.services.soap.delivery_receipt import DeliveryReceipt
 
 SWEEP_AT: Final = 1_000  # so many more parts than at the last sweep, and the gone are forgotten
 # What a box holds is in the log, and not yet in memory, after a start or a long time without being
@@ -40,7 +40,7 @@ class Taken:
     messages: list[Stored]
     dropped: int
     part: int
-    receipt: Receipt
+    receipt: DeliveryReceipt
     extent: _Extent
 
     def keep_back(self, whole: int, part: int) -> None:
@@ -71,7 +71,7 @@ class BoxReader:
         is_begun = bool(pulled.events) and pulled.events[0].seq == seq
         return Taken(pulled.events, pulled.dropped, part if is_begun else 0, receipt, extent)
 
-    def _receipt(self, box_id: str, token: Token, extent: _Extent) -> Receipt:
+    def _receipt(self, box_id: str, token: Token, extent: _Extent) -> DeliveryReceipt:
         port = self._port
 
         def arrived() -> None:
@@ -82,7 +82,7 @@ class BoxReader:
         def lost() -> None:
             port.give_back(token)
 
-        return Receipt(port.runtime, self._redeliver_s, arrived=arrived, lost=lost)
+        return DeliveryReceipt(port.runtime, self._redeliver_s, arrived=arrived, lost=lost)
 
     def forget(self, box_id: str) -> None:
         self._parts.pop(box_id, None)

@@ -16,7 +16,7 @@ from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_tem
 from tocsin.broker.effects import Push
 from tocsin.broker.runtime import Runtime, Tasks
 from tocsin.services.soap.call import Answer, SoapCall
-from tocsin.services.soap.paths import place_of
+from tocsin.services.soap.paths import parse_path
 from tocsin.wire.soap.envelope import content_type
 
 SERVICE: Final = internal("delivery")
@@ -26,7 +26,7 @@ Done = Callable[[int, Outcome], None]
 
 def is_own_box(address: str, base: str) -> bool:
     """True if the address is that of a box here, as whoever asks knows us."""
-    return address.startswith(f"{base}/") and place_of(address[len(base) :]).kind == "boxes"
+    return address.startswith(f"{base}/") and parse_path(address[len(base) :]).kind == "boxes"
 
 
 class OwnBoxes:

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from tocsin.access.decision import Action
+from tocsin.broker.log import StoreReader
 from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription, TocsinError
@@ -21,7 +22,7 @@ from tocsin.event.topic import TopicPattern
 from tocsin.services.mailbox.local_delivery import is_own_box
 from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.paths import place_of
+from tocsin.services.soap.paths import parse_path
 from tocsin.wire.soap.addressing import reference_headers
 from tocsin.wire.soap.mediation import payload_of
 from tocsin.wire.soap.names import USUAL_WSA
@@ -153,25 +154,20 @@ class NotificationService:
         assert isinstance(asked, say.GetCurrentMessage)
         pattern, namespace = one_topic(asked.topic, faults)
         self._port.check(request.session, Action.READ, f"topic/{pattern}")
-        stored = await self._context.latest(pattern)
+
+        def read(work: Callable[[StoreReader], Stored | None]) -> Awaitable[Stored | None]:
+            return self._port.read(request.session, f"topic/{pattern}", work)
+
+        stored = await self._context.latest(pattern, read)
         for _ in range(NAMESAKES_MAX):
             if stored is None or _is_of(stored.event, namespace):
                 break
-            stored = await self._before(request, stored.seq, pattern)
+            stored = await read(partial(_last_before, stored.seq, pattern))
         if stored is None or not _is_of(stored.event, namespace):
             raise faults.fault(
                 "NoCurrentMessageOnTopicFault", f"nothing was published recently on {pattern}"
             )
         return say.GetCurrentMessageResponse(payload_of(stored.event))
-
-    async def _before(self, request: Request, seq: int, pattern: TopicPattern) -> Stored | None:
-        """The last event on the topic before this one, which is on a namesake."""
-        above = max(0, seq - 1 - LOOK_BACK_EVENTS)
-        return await self._port.read(
-            request.session,
-            "events",
-            lambda log: log.last_on(pattern=pattern, above=above, through=seq - 1),
-        )
 
     def _found(self, request: Request) -> SubscriptionView:
         if request.resource is None:
@@ -194,7 +190,7 @@ class NotificationService:
 
 def _with_topic_of(path: str, asked: say.Subscribe) -> say.Subscribe:
     """The original lets an address name the topic, for who names none: `.../topic/NAME`."""
-    topic = place_of(path).topic
+    topic = parse_path(path).topic
     if topic is None or asked.topics:
         return asked
     return replace(asked, topics=(say.Expression(topic),))
@@ -226,3 +222,9 @@ def _terms(asked: say.Subscribe, spec: str, soap: str, manager: str) -> SoapTerm
 def _is_of(event: Event, namespace: str) -> bool:
     """True if the topic may be one of this namespace; none at all may be any."""
     return not namespace or event.extensions.get("topicns", namespace) == namespace
+
+
+def _last_before(seq: int, pattern: TopicPattern, log: StoreReader) -> Stored | None:
+    """The last event on the topic before this one, which is on a namesake."""
+    above = max(0, seq - 1 - LOOK_BACK_EVENTS)
+    return log.last_on(pattern=pattern, above=above, through=seq - 1)

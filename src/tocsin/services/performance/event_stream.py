@@ -16,7 +16,7 @@ DROPPED = "EventsDropped"
 UNWRITABLE = "EventUnwritable"
 
 
-class Outlet(Protocol):
+class MessageTransport(Protocol):
     """Where messages to a peer go: a connection, a datagram socket, the answer to a request."""
 
     def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
@@ -36,14 +36,14 @@ class EventStream:
 
     def __init__(
         self,
-        outlet: Outlet,
+        transport: MessageTransport,
         consumer_id: str,
         *,
         with_context: bool,
         period_filter: PeriodFilter | None,
         on_end: Callable[[EventStream], None],
     ) -> None:
-        self._outlet = outlet
+        self._transport = transport
         self._consumer_id = consumer_id
         self._with_context = with_context
         self._period_filter = period_filter
@@ -53,11 +53,11 @@ class EventStream:
         if self._period_filter is not None:
             passes = self._period_filter.passes
             events = [each for each in events if passes(each.event, each.received_ns)]
-        return self._outlet.send(list(map(self._message, events)), paced=True)
+        return self._transport.send(list(map(self._message, events)), paced=True)
 
     def dropped(self, count: int) -> None:
         detail = f"{count} events were removed before they could be sent"
-        self._outlet.send([self._error(DROPPED, detail)])
+        self._transport.send([self._error(DROPPED, detail)])
 
     def end(self, reason: str) -> None:
         self._on_end(self)

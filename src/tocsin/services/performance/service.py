@@ -20,8 +20,9 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.broker.log import Page, StoreReader
 from tocsin.broker.port import BrokerPort
+from tocsin.broker.recent.latest import Reading
 from tocsin.broker.recent.types import SeenTypes
-from tocsin.errors import Busy, TocsinError
+from tocsin.errors import Busy, NotAllowed, TocsinError
 from tocsin.event.event import Event, visible
 from tocsin.event.facets import facets
 from tocsin.event.filter import Filter
@@ -41,8 +42,6 @@ QUERY_S_MAX = 0.5  # for looking at events of the right name, one after the othe
 CHECKED_MAX = 10_000  # names and hosts; then they are forgotten, and checked again
 EVENTS = "events"  # the resource that a query reads
 TYPES = "types"  # and that a request for the names of events does
-
-Reading = Callable[[Callable[[StoreReader], Stored | None]], Awaitable[Stored | None]]
 
 
 class LatestOfType(Protocol):
@@ -164,10 +163,16 @@ class PerformanceService:
         return await self._latest_of_type(kind, holds, read)
 
     async def _nothing_like(self, parameters: m.Parameters, caller: Session) -> str:
-        await self.types.look_back(self._reading(caller, EVENTS))
+        """Why nothing was found. What else there is, is named only to who may read the types."""
+        not_like_that = f"no event {parameters.name} like that has arrived recently"
+        try:
+            self.port.check(caller, Action.READ, TYPES)
+            await self.types.look_back(self._reading(caller, TYPES))
+        except NotAllowed:
+            return not_like_that
         names = self.types.names()
         if parameters.name in names:
-            return f"no event {parameters.name} like that has arrived recently"
+            return not_like_that
         known = ", ".join(map(str, names[:NAMES_SHOWN_MAX])) or "none yet"
         return f"no event {parameters.name} has arrived recently; EventNamesRequest lists: {known}"
 

@@ -1,10 +1,10 @@
 """PerformanceSession: the broker's side of one conversation, whatever carries its messages.
 
-To drive it, give it the service, an `Outlet` for what it sends, and the caller's `Session`:
+To drive it, give it the service, a `MessageTransport` to send by, and the caller's `Session`:
 
-    session = PerformanceSession(service, outlet, anonymous("frames", "192.0.2.1:5000"))
+    session = PerformanceSession(service, transport, anonymous("frames", "192.0.2.1:5000"))
     await session.take([message, ...])   # whole messages, in their order, without lengths in front
-    session.writable()                   # the outlet returned False, and has room again
+    session.writable()                   # the transport returned False, and has room again
     session.end()                        # say goodbye, while the peer is there
     session.lost()                       # the peer is gone
 
@@ -25,7 +25,7 @@ from tocsin.errors import BadMessage, Busy, NotAllowed, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.services.performance import subscribe_rules as rules
-from tocsin.services.performance.event_stream import EventStream, Outlet
+from tocsin.services.performance.event_stream import EventStream, MessageTransport
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import (
     CONSUMER,
@@ -61,7 +61,7 @@ class PerformanceSession:
     def __init__(
         self,
         service: PerformanceService,
-        outlet: Outlet,
+        transport: MessageTransport,
         caller: Session,
         roles: frozenset[str] = BROKER,
         *,
@@ -74,7 +74,7 @@ class PerformanceSession:
         be stored is left, as it would be if nobody were here."""
         self._service = service
         self._port = service.port
-        self._outlet = outlet
+        self._transport = transport
         self._caller = caller
         self._host = caller.peer.rpartition(":")[0]
         self._roles = roles
@@ -104,7 +104,7 @@ class PerformanceSession:
         on_error: Callable[[TocsinError], None] | None = None,
         caller: Session | None = None,
     ) -> None:
-        """Do what these ask. What no reply can tell the peer goes to `on_error`, or else is raised,
+        """Do what these ask. What no reply can say goes to `on_error`, or else is raised,
         and the rest is left. `caller` if these messages have one of their own, as requests do."""
         caller = caller or self._caller
         try:
@@ -224,8 +224,8 @@ class PerformanceSession:
 
     async def _answer(self, replies: list[bytes]) -> None:
         """Send these, and wait while the peer does not read them."""
-        if replies and not self._outlet.send(replies):
-            await self._outlet.wait_writable()
+        if replies and not self._transport.send(replies):
+            await self._transport.wait_writable()
 
     def _subscribe(self, request: m.SubscribeRequest, caller: Session) -> None:
         asked = request.options or m.Options()
@@ -274,7 +274,7 @@ class PerformanceSession:
     ) -> tuple[EventStream, int]:
         asked = request.options or m.Options()
         stream = EventStream(
-            self._outlet,
+            self._transport,
             request.subscription_id,
             with_context=asked.context,
             period_filter=None if period_s is None else self._service.period_filter(period_s),
@@ -353,4 +353,4 @@ class PerformanceSession:
             self._port.close_stream(stream)
 
     def _send(self, message: m.Message) -> None:
-        self._outlet.send([write(message)])
+        self._transport.send([write(message)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tocsin.access.session import Session
 from tocsin.errors import TocsinError
-from tocsin.services.soap.receipt import Receipt
+from tocsin.services.soap.delivery_receipt import DeliveryReceipt
 from tocsin.wire.soap.addressing import Addressing, Versions
 from tocsin.wire.soap.envelope import Envelope
 
@@ -33,7 +33,7 @@ class SoapAnswer:
     status: int
     content_type: str
     body: bytes
-    receipt: Receipt | None = None  # the transport says whether it arrived
+    receipt: DeliveryReceipt | None = None  # the transport says whether it arrived
 
 
 Answer = Callable[[SoapCall], Awaitable[SoapAnswer]]
@@ -74,7 +74,7 @@ class Reply:
     action: str = ""
     headers: bytes = b""
     one_way: bool = False
-    receipt: Receipt | None = None  # if it took something out of a box
+    receipt: DeliveryReceipt | None = None  # if it took something out of a box
 
 
 ACCEPTED = Reply(one_way=True)

@@ -9,6 +9,7 @@ from typing import Protocol
 from tocsin.broker.effects import Ended
 from tocsin.broker.log import Page, StoreReader
 from tocsin.broker.port import BrokerPort
+from tocsin.broker.recent.latest import Reading
 from tocsin.event.stored import Stored
 from tocsin.event.topic import TopicPattern
 from tocsin.services.soap.consumers import ConsumerRules
@@ -50,5 +51,5 @@ class SoapContext:
     options: SoapOptions
     consumers: ConsumerRules
     topics: Topics
-    latest: Callable[[TopicPattern], Awaitable[Stored | None]]  # the last event on a topic
+    latest: Callable[[TopicPattern, Reading], Awaitable[Stored | None]]  # on a topic, by a reading
     on_ended: Callable[[Callable[[Ended], None]], None]  # calls it when a subscription ends

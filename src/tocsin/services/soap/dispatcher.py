@@ -11,7 +11,7 @@ from tocsin.broker.runtime import Tasks
 from tocsin.errors import TocsinError, TooLarge
 from tocsin.services.soap.call import Handler, Handlers, Reply, Request, SoapAnswer, SoapCall
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.paths import identifier, place_of, takes_bare_notifications
+from tocsin.services.soap.paths import identifier, parse_path, takes_bare_notifications
 from tocsin.services.soap.publish import PublishService
 from tocsin.services.soap.ws_security import UnverifiedSecurity
 from tocsin.wire.onvif.events import unknown_operation
@@ -145,15 +145,15 @@ class Dispatcher:
         asked = detect(envelope, addressing, http_action(call.soap_action, call.content_type))
         is_named = bool(asked.namespace)
         name = (asked.namespace, asked.operation) if is_named else split(envelope.message.tag)
-        place = place_of(call.path)
+        target = parse_path(call.path)
         return Request(
             call=call,
             envelope=envelope,
             addressing=addressing,
             versions=Versions(envelope.soap, addressing.wsa),
             name=name,
-            resource=place.resource or identifier(envelope),
-            kind=place.kind,
+            resource=target.resource or identifier(envelope),
+            kind=target.kind,
             is_notification=asked.operation == PUBLISH,
         )
 

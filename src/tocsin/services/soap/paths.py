@@ -35,7 +35,7 @@ _IDENTIFIERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SoapPath:
     """What a path leads to. `kind` is subscriptions, boxes, registrations or empty."""
 
     kind: str = ""
@@ -43,16 +43,16 @@ class Place:
     topic: str | None = None
 
 
-def place_of(path: str) -> Place:
+def parse_path(path: str) -> SoapPath:
     """What the path names."""
     found = _OURS.fullmatch(path)
     if found:
-        return Place(found[1], unquote(found[2])[:ID_CHARS_MAX])
+        return SoapPath(found[1], unquote(found[2])[:ID_CHARS_MAX])
     found = _BOX.fullmatch(path)
     if found:
-        return Place("boxes", unquote(found[1])[:ID_CHARS_MAX])
+        return SoapPath("boxes", unquote(found[1])[:ID_CHARS_MAX])
     found = _TOPIC.search(path)
-    return Place(topic=unquote(found[1]).strip("/") or None) if found else Place()
+    return SoapPath(topic=unquote(found[1]).strip("/") or None) if found else SoapPath()
 
 
 def identifier(envelope: Envelope) -> str | None:

@@ -12,7 +12,7 @@ from tocsin.errors import BadTopic
 from tocsin.event.event import Event
 from tocsin.services.soap.call import ACCEPTED, Handlers, Reply, Request
 from tocsin.services.soap.context import SoapContext
-from tocsin.services.soap.paths import place_of
+from tocsin.services.soap.paths import parse_path
 from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.soap import names
 from tocsin.wire.soap.fault import escaped
@@ -99,13 +99,13 @@ class PublishService:
 
     def _check(self, request: Request) -> None:
         """Raise NotAllowed unless the sender may publish; for messages that bring no event."""
-        topic = place_of(request.call.path).topic or names.WSE_TOPIC
+        topic = parse_path(request.call.path).topic or names.WSE_TOPIC
         self._port.check(request.session, Action.PUBLISH, topic)
 
     async def _publish(
         self, request: Request, found: list[Notification], *, default_topic: str
     ) -> Accepted:
-        default = place_of(request.call.path).topic or default_topic
+        default = parse_path(request.call.path).topic or default_topic
         new_id = partial(new_uuid, self._runtime)
         events = [event_of(notification, default, new_id) for notification in found]
         for event in events:

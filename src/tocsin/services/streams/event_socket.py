@@ -9,7 +9,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Stored
 from tocsin.services.streams.frame_cache import FrameCache
-from tocsin.services.streams.outlet import Outlet, SocketLimits
+from tocsin.services.streams.transport import SocketLimits, StreamTransport
 from tocsin.services.streams.websocket import Reply, UpgradeRequest, WebSocketSession
 from tocsin.wire.api.problem import problem_json
 from tocsin.wire.api.stream_request import read_stream_request
@@ -43,11 +43,11 @@ class EventSocket(WebSocketSession):
         port: BrokerPort,
         session: Session,
         limits: SocketLimits,
-        outlet: Outlet,
+        transport: StreamTransport,
         request: UpgradeRequest,
         frames: FrameCache,
     ) -> None:
-        super().__init__(port, session, limits, outlet, request)
+        super().__init__(port, session, limits, transport, request)
         self._frames = frames
 
     def _begin(self) -> None:
@@ -61,12 +61,12 @@ class EventSocket(WebSocketSession):
         try:
             events = read_events(_STRUCTURED, {}, text.encode(), self._limits.event)
         except TocsinError as error:
-            self._outlet.count_refused()
+            self._transport.count_refused()
             publication.answer(error)
         else:
             self._port.submit(self._session, events, publication)
 
     def write(self, events: list[Stored]) -> bool:
         if self._is_open:
-            self._outlet.write(self._frames.of(events))
-        return not self._outlet.is_full
+            self._transport.write(self._frames.of(events))
+        return not self._transport.is_full

@@ -31,7 +31,7 @@ from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import BadRequest
 from tocsin.event.stored import Stored
-from tocsin.services.streams.outlet import Outlet, SocketLimits
+from tocsin.services.streams.transport import SocketLimits, StreamTransport
 from tocsin.wire.websocket import FrameHeads, text_frame
 
 PING_S: Final = 30.0
@@ -80,14 +80,14 @@ class WebSocketSession(ABC):
         port: BrokerPort,
         session: Session,
         limits: SocketLimits,
-        outlet: Outlet,
+        transport: StreamTransport,
         request: UpgradeRequest,
     ) -> None:
         self.name = f"socket to {session.peer}"
         self._port = port
         self._session = session
         self._limits = limits
-        self._outlet = outlet
+        self._transport = transport
         self._request = request
         self._protocol = WSConnection(ConnectionType.SERVER)
         self._heads = FrameHeads(limits.message_bytes_max)
@@ -129,7 +129,7 @@ class WebSocketSession(ABC):
         response = self._protocol.send(accepted)
         self._begin()
         self._is_open = True
-        self._outlet.begin(response)
+        self._transport.begin(response)
         self._ping_due_s = self._now_s() + PING_S
 
     def _read_request(self) -> Request:
@@ -190,7 +190,7 @@ class WebSocketSession(ABC):
             self._port.stream_ready(self._stream)
 
     def ended_by_client(self) -> None:
-        self._outlet.close()
+        self._transport.close()
 
     def lost(self) -> None:
         self._is_open = False
@@ -204,10 +204,10 @@ class WebSocketSession(ABC):
     def tick(self) -> float:
         now_s = self._now_s()
         if now_s >= self._pong_due_s:
-            self._outlet.abort()
+            self._transport.abort()
             return inf
         if now_s >= self._ping_due_s and self._is_open:
-            self._outlet.write(self._protocol.send(Ping()))
+            self._transport.write(self._protocol.send(Ping()))
             self._ping_due_s = now_s + PING_S
             self._pong_due_s = min(self._pong_due_s, now_s + PONG_S_MAX)
         return min(self._ping_due_s, self._pong_due_s) - now_s
@@ -226,7 +226,7 @@ class WebSocketSession(ABC):
         elif isinstance(event, BytesMessage):
             self._close(CloseReason.UNSUPPORTED_DATA, "send JSON as text")
         elif isinstance(event, Ping):
-            self._outlet.write(self._protocol.send(event.response()))
+            self._transport.write(self._protocol.send(event.response()))
         elif isinstance(event, Pong):
             self._pong_due_s = inf
         elif isinstance(event, CloseConnection):
@@ -238,7 +238,7 @@ class WebSocketSession(ABC):
             self._close(CloseReason.MESSAGE_TOO_BIG, _TOO_LARGE)
             return
         self._parts.append(event.data)
-        if not event.message_finished and not self._outlet.hold(self._characters):
+        if not event.message_finished and not self._transport.hold(self._characters):
             self._close(CloseReason.TRY_AGAIN_LATER, "too much is being received; try again later")
             return
         if len(self._parts) > PARTS_MAX:
@@ -248,7 +248,7 @@ class WebSocketSession(ABC):
             text = "".join(self._parts)
             self._parts.clear()
             self._characters = 0
-            self._outlet.hold(0)
+            self._transport.hold(0)
             self._message(text)
 
     def _new_reply(self) -> Reply:
@@ -262,7 +262,7 @@ class WebSocketSession(ABC):
         while replies and (frame := replies[0].frame) is not None:
             replies.popleft()
             if self._is_open:
-                self._outlet.write(frame)
+                self._transport.write(frame)
         if self._has_more:
             self._process()
         if self._is_paused:
@@ -276,12 +276,12 @@ class WebSocketSession(ABC):
             return
         self._is_paused = is_full
         if is_full:
-            self._outlet.pause_reading()
+            self._transport.pause_reading()
         else:
-            self._outlet.resume_reading()
+            self._transport.resume_reading()
 
     def _is_full(self) -> bool:
-        return len(self._replies) >= self._limits.unanswered_max or self._outlet.is_full
+        return len(self._replies) >= self._limits.unanswered_max or self._transport.is_full
 
     # Called by the broker
 
@@ -293,7 +293,7 @@ class WebSocketSession(ABC):
 
     def _send_text(self, body: bytes) -> None:
         if self._is_open:
-            self._outlet.write(text_frame(body))
+            self._transport.write(text_frame(body))
 
     def _close(self, code: int, reason: str) -> None:
         if not self._is_open:
@@ -301,8 +301,8 @@ class WebSocketSession(ABC):
         self.lost()
         short = reason.encode()[:_REASON_BYTES_MAX].decode(errors="ignore")
         with suppress(LocalProtocolError):  # if the close frame has been sent already
-            self._outlet.write(self._protocol.send(CloseConnection(code=code, reason=short)))
-        self._outlet.close()
+            self._transport.write(self._protocol.send(CloseConnection(code=code, reason=short)))
+        self._transport.close()
 
 
 def _bad_handshake(problem: str) -> BadRequest:

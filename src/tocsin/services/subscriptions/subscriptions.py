@@ -14,6 +14,7 @@ from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.registry import Change
+from tocsin.broker.state import no_such_subscription
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import BadSubscription, BadToken, NoSuchSubscription
 from tocsin.event.instant import NS_PER_S
@@ -178,6 +179,8 @@ class Subscriptions:
     def find(self, session: Session, subscription_id: str) -> SubscriptionView:
         """A push subscription; raises NoSuchSubscription."""
         view = self._port.view(session, subscription_id)
+        if view.subscription.kind is Kind.LINK:
+            raise no_such_subscription(subscription_id)
         if view.subscription.kind is not Kind.PUSH:
             raise NoSuchSubscription(
                 f"{subscription_id[:64]!r} is a message box",

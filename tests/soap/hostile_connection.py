@@ -1,4 +1,4 @@
-"""Somebody who speaks any version of anything to a running broker, on one connection."""
+"""A client in any version of any specification, on one connection to a running broker."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ QUICK_S = 2.0  # generous: the machine may be busy; each takes a few millisecond
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
-    """How somebody speaks."""
+class Dialect:
+    """The versions of SOAP, WS-Addressing and the specification."""
 
     soap: str
     wsa: str
@@ -30,8 +30,8 @@ class Voice:
         return names.NAMESPACE_OF[self.spec]
 
 
-VOICES = [
-    Voice(soap, wsa, spec)
+DIALECTS = [
+    Dialect(soap, wsa, spec)
     for spec, wsa in (
         ("wse04", names.WSA200408),
         ("wse11", names.WSA2005),
@@ -41,11 +41,11 @@ VOICES = [
     )
     for soap in ("1.1", "1.2")
 ]
-EVERY = pytest.mark.parametrize("voice", VOICES, ids=lambda v: f"{v.spec}-soap{v.soap}")
+EVERY = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda v: f"{v.spec}-soap{v.soap}")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Answer:
     """An answer."""
 
     status: int
@@ -67,8 +67,8 @@ class Said:
         return (codes[-1].text or "").rpartition(":")[2]
 
 
-class Line:
-    """One connection that is kept, whatever is said on it."""
+class SoapConnection:
+    """One connection that is kept, whatever is sent on it."""
 
     def __init__(self, broker: Served) -> None:
         self.broker = broker
@@ -77,35 +77,43 @@ class Line:
         self.connection.connect()
         self.socket = self.connection.sock
 
-    def post(self, body: bytes, path: str = "/soap", headers: dict[str, str] | None = None) -> Said:
+    def post(
+        self, body: bytes, path: str = "/soap", headers: dict[str, str] | None = None
+    ) -> Answer:
         started = time.monotonic()
         self.connection.request(
             "POST", path, body, headers or {"content-type": "text/xml; charset=utf-8"}
         )
-        answer = self.connection.getresponse()
-        said = Said(answer.status, answer.read())
+        response = self.connection.getresponse()
+        answer = Answer(response.status, response.read())
         assert time.monotonic() - started < QUICK_S
-        return said
+        return answer
 
     def is_usable(self) -> bool:
         """The same connection takes a good message."""
         good = write_envelope("1.2", body=b'<x:fine xmlns:x="urn:x"/>')
-        said = self.post(good, headers={"content-type": "application/soap+xml"})
-        return said.status == 202 and self.connection.sock is self.socket
+        answer = self.post(good, headers={"content-type": "application/soap+xml"})
+        return answer.status == 202 and self.connection.sock is self.socket
 
-    def speak(
-        self, voice: Voice, body: str, *, header: str = "", path: str = "/soap", action: str = "x:y"
-    ) -> Said:
-        """Say something in one's own versions; the answer, checked to be in them too."""
-        blocks = write_headers(voice.wsa, action=action, message_id="urn:uuid:hostile")
-        whole = write_envelope(voice.soap, header=blocks + header.encode(), body=body.encode())
-        said = self.post(whole, path, dict(http_headers(voice.soap, action)))
-        if said.body:
-            assert said.envelope.soap == voice.soap
-            found = said.envelope.header
+    def send(
+        self,
+        dialect: Dialect,
+        body: str,
+        *,
+        header: str = "",
+        path: str = "/soap",
+        action: str = "x:y",
+    ) -> Answer:
+        """Send a request in the versions of the dialect; the answer, checked to be in them too."""
+        blocks = write_headers(dialect.wsa, action=action, message_id="urn:uuid:hostile")
+        whole = write_envelope(dialect.soap, header=blocks + header.encode(), body=body.encode())
+        answer = self.post(whole, path, dict(http_headers(dialect.soap, action)))
+        if answer.body:
+            assert answer.envelope.soap == dialect.soap
+            found = answer.envelope.header
             assert found is not None
-            assert found.findtext(f"{{{voice.wsa}}}RelatesTo") == "urn:uuid:hostile"
-        return said
+            assert found.findtext(f"{{{dialect.wsa}}}RelatesTo") == "urn:uuid:hostile"
+        return answer
 
     def close(self) -> None:
         self.connection.close()
@@ -115,20 +123,22 @@ def count(broker: Served) -> int:
     return sum(int(broker.call("GET", p)[1]["total"]) for p in ("/subscriptions", "/boxes"))
 
 
-def subscribe(voice: Voice, sink: str, *, expires: str = "", more: str = "", end: str = "") -> str:
+def subscribe(
+    dialect: Dialect, sink: str, *, expires: str = "", more: str = "", end: str = ""
+) -> str:
     """Subscribe, in the words of the specification."""
-    address = f'<a:Address xmlns:a="{voice.wsa}">{sink}</a:Address>'
-    if voice.spec in ("wse04", "wse11"):
-        end = end and f'<e:EndTo><a:Address xmlns:a="{voice.wsa}">{end}</a:Address></e:EndTo>'
+    address = f'<a:Address xmlns:a="{dialect.wsa}">{sink}</a:Address>'
+    if dialect.spec in ("wse04", "wse11"):
+        end = end and f'<e:EndTo><a:Address xmlns:a="{dialect.wsa}">{end}</a:Address></e:EndTo>'
         times = expires and f"<e:Expires>{expires}</e:Expires>"
         content = f"{end}<e:Delivery><e:NotifyTo>{address}</e:NotifyTo></e:Delivery>{times}{more}"
-        return f'<e:Subscribe xmlns:e="{voice.ns}">{content}</e:Subscribe>'
-    name = "SubscribeRequest" if voice.spec == "wsn10" else "Subscribe"
+        return f'<e:Subscribe xmlns:e="{dialect.ns}">{content}</e:Subscribe>'
+    name = "SubscribeRequest" if dialect.spec == "wsn10" else "Subscribe"
     tag = "InitialTerminationTime"
     times = expires and f"<e:{tag}>{expires}</e:{tag}>"
     topic = ""
-    if voice.spec == "wsn12":
-        dialect = "http://docs.oasis-open.org/wsn/2004/06/TopicExpression/Simple"
-        topic = f'<e:TopicExpression Dialect="{dialect}">t</e:TopicExpression>'
+    if dialect.spec == "wsn12":
+        simple = "http://docs.oasis-open.org/wsn/2004/06/TopicExpression/Simple"
+        topic = f'<e:TopicExpression Dialect="{simple}">t</e:TopicExpression>'
     reference = f"<e:ConsumerReference>{address}</e:ConsumerReference>"
-    return f'<e:{name} xmlns:e="{voice.ns}">{reference}{topic}{more}{times}</e:{name}>'
+    return f'<e:{name} xmlns:e="{dialect.ns}">{reference}{topic}{more}{times}</e:{name}>'

@@ -1,4 +1,4 @@
-"""Receipt: whether an answer that took messages out of a box arrived.
+"""DeliveryReceipt: whether an answer that took messages out of a box arrived.
 
 These protocols have no acknowledgement of their own, so the transport says what became of the
 answer. Where it says nothing for `redeliver_s`, the answer arrived if every byte was acknowledged.
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tocsin.broker.runtime import Runtime, Timer
 
 
-class Receipt:
+class DeliveryReceipt:
     """For one answer. `arrived` or `lost` is called once; what comes after that does nothing."""
 
     __slots__ = ("_arrived", "_lost", "_timer", "is_acknowledged")

@@ -8,7 +8,7 @@ from typing import Protocol
 from tocsin.wire.cloudevents.limits import Limits
 
 
-class Outlet(Protocol):
+class StreamTransport(Protocol):
     """The connection to one client, as its session sees it."""
 
     @property

@@ -1,0 +1,75 @@
+"""In which order found resources are answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+
+from tocsin.event.event import Value
+from tocsin.event.facets import number_of
+from tocsin.event.value import Quantity, in_base_units
+from tocsin.services.discovery.found import Found
+from tocsin.wire.api.resource_request import OrderBy
+
+_Key = tuple[int, float, str]
+
+
+def ordered(found: Sequence[Found], order: OrderBy) -> list[Found]:
+    """Numbers before texts; what lacks the attribute comes last, whichever the direction."""
+    if order.is_distance:
+        return sorted(found, key=_distance, reverse=order.is_descending)
+    having = [each for each in found if order.name in each.resource.attributes]
+    lacking = [each for each in found if order.name not in each.resource.attributes]
+    having.sort(key=lambda each: _id(each))
+    having.sort(
+        key=lambda each: _key(each.resource.attributes[order.name]), reverse=order.is_descending
+    )
+    return having + sorted(lacking, key=_id)
+
+
+class BestFound:
+    """What a request has found: no more of it than may be answered, and how much it was."""
+
+    def __init__(self, limit: int, order: OrderBy | None) -> None:
+        self._limit = limit
+        self._order = order
+        self._found: list[Found] = []
+        self.count = 0
+
+    def __len__(self) -> int:
+        """How many are held."""
+        return len(self._found)
+
+    def add(self, found: Iterable[Found]) -> None:
+        before = len(self._found)
+        self._found.extend(found)
+        self.count += len(self._found) - before
+        if len(self._found) > 2 * self._limit:  # not each time: ordering is dear
+            self._found = self.shown()
+
+    def shown(self) -> list[Found]:
+        """The first in the order that was asked for, or that came."""
+        everything = self._found if self._order is None else ordered(self._found, self._order)
+        return everything[: self._limit]
+
+
+def _distance(found: Found) -> tuple[int, float, str]:
+    waited_s = found.round_trip_s
+    return found.resource.hops, inf if waited_s is None else waited_s, found.resource.id
+
+
+def _id(found: Found) -> tuple[str, str]:
+    return found.resource.id, found.resource.broker
+
+
+def _key(value: Value) -> _Key:
+    """Quantities compare by what they are in base units."""
+    inside = value.value if isinstance(value, Quantity) else value
+    if isinstance(inside, str):
+        return 1, 0.0, inside
+    number = number_of(inside)
+    if number is None:
+        return 2, 0.0, ""
+    unit = value.unit if isinstance(value, Quantity) else None
+    base = None if unit is None else in_base_units(float(number), unit)
+    return 0, float(number) if base is None else base[1], ""

@@ -1,0 +1,1 @@
+"""Links to other brokers: handshakes, routing tables, events on their way, resource discovery."""

@@ -1,0 +1,141 @@
+"""Connection: one connection to another broker; bytes on one side, messages on the other."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tocsin.broker.runtime import Runtime
+from tocsin.errors import PeerFailed, TocsinError
+from tocsin.services.link.options import LinkOptions
+from tocsin.services.link.transport import Transport
+from tocsin.wire.link.codec import LinkMessage, LinkReader, encode
+from tocsin.wire.link.messages import Heartbeat, HeartbeatReply
+
+NS_PER_S = 1_000_000_000
+
+
+SYNC_S = 600.0  # for the tables of both sides, of which the largest have a million rows
+
+
+class MessageHandler(Protocol):
+    """Who is called about the messages of a connection."""
+
+    def received(self, connection: Connection, message: LinkMessage) -> None: ...
+
+    def invalid(self, connection: Connection, error: TocsinError) -> None:
+        """What came is no message; nothing more will be read."""
+
+    def ended(self, connection: Connection) -> None: ...
+
+
+class Connection:
+    """See the module. `number` names it to the router."""
+
+    def __init__(
+        self,
+        number: int,
+        transport: Transport,
+        runtime: Runtime,
+        options: LinkOptions,
+        handler: MessageHandler,
+        *,
+        peer_address: str = "",
+    ) -> None:
+        """`peer_address`: that of the setting by which we connected, if it was us."""
+        self.number = number
+        self.peer_address = peer_address
+        self.transport = transport
+        self.opened_s = self.heard_s = runtime.elapsed_s()
+        self.error: TocsinError | None = None  # why it was closed
+        self.agent = self.instance = self.broker = ""  # as the other side says in its Hello
+        self.is_routed = False  # the router knows it
+        self.is_direct = False  # for results of discovery alone
+        self.is_synced = False  # both sides have each other's tables
+        self.round_trip_ms: float | None = None
+        self.is_ended = False
+        self._runtime = runtime
+        self._options = options
+        self._handler = handler
+        self._reader = LinkReader()
+        self._beaten_s = self.opened_s
+        self._is_invalid = False
+
+    @property
+    def is_outgoing(self) -> bool:
+        return bool(self.peer_address)
+
+    # What the transport calls
+
+    def received(self, data: bytes) -> None:
+        if self._is_invalid or self.is_ended:
+            return
+        self.heard_s = self._runtime.elapsed_s()
+        error: TocsinError | None = None
+        messages: list[LinkMessage] = []
+        try:
+            messages = self._reader.read(data)
+            error = self._reader.refusal
+        except TocsinError as caught:
+            error = caught
+        for message in messages:
+            if self.is_ended:
+                return
+            self._receive(message)
+        if error is not None:
+            self._is_invalid = True
+            self._handler.invalid(self, error)
+
+    def _receive(self, message: LinkMessage) -> None:
+        match message:
+            case Heartbeat(sent_ns):
+                self.send(HeartbeatReply(sent_ns))
+            case HeartbeatReply(sent_ns):
+                passed_ns = int(self.heard_s * NS_PER_S) - sent_ns
+                if 0 <= passed_ns <= self._options.silence_s * NS_PER_S:
+                    self.round_trip_ms = passed_ns / 1e6
+            case _:
+                self._handler.received(self, message)
+
+    def written(self) -> None:
+        pass
+
+    def ended(self, reason: str) -> None:
+        if not self.is_ended:
+            self.is_ended = True
+            if self.error is None and reason:
+                self.error = _lost(reason)
+            self._handler.ended(self)
+
+    # What the service calls
+
+    def send(self, message: LinkMessage) -> None:
+        if not self.is_ended:
+            self.transport.write(encode(message))
+
+    def close(self, error: TocsinError | None) -> None:
+        """End it once what was sent has gone out."""
+        self.error = self.error or error
+        self.transport.close()
+
+    def abort(self, error: TocsinError) -> None:
+        self.error = self.error or error
+        self.transport.abort()
+
+    def tick(self, now_s: float, *, is_greeted: bool) -> None:
+        """To be called every second or so: beats, and ends what is silent, stuck or too slow."""
+        options = self._options
+        if not is_greeted and now_s - self.opened_s > options.handshake_s:
+            self.abort(_lost(f"no handshake within {options.handshake_s:g} s"))
+        elif not self.is_synced and not self.is_direct and now_s - self.opened_s > SYNC_S:
+            self.abort(_lost(f"its tables are not complete after {SYNC_S:g} s"))
+        elif now_s - self.heard_s > options.silence_s:
+            self.abort(_lost(f"nothing came for {options.silence_s:g} s"))
+        elif self.is_synced and self.transport.waiting > options.waiting_bytes_max:
+            self.abort(_lost(f"it reads too slowly: {self.transport.waiting} bytes wait for it"))
+        elif is_greeted and now_s - self._beaten_s >= options.heartbeat_s:
+            self._beaten_s = now_s
+            self.send(Heartbeat(int(now_s * NS_PER_S)))
+
+
+def _lost(problem: str) -> PeerFailed:
+    return PeerFailed(problem, remedy="This broker connects again by itself.")

@@ -1,0 +1,137 @@
+"""DirectResults: results of discovery that go straight to the broker of whoever asked.
+
+Paper 001, section 6.3.2: that saves messages between brokers, and needs a connection for each pair.
+One is kept open for a while after it was used. What does not get through is missed by the
+requester's broker, which reports its answer as incomplete.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.runtime import Tasks, Timer
+from tocsin.errors import BadLinkMessage, TocsinError
+from tocsin.services.discovery.core_driver import CoreDriver
+from tocsin.services.link.connection import Connection
+from tocsin.services.link.transport import Connector, Transport
+from tocsin.wire.link.codec import LinkMessage, encode
+from tocsin.wire.link.discovery_messages import DiscoveryMessage
+from tocsin.wire.link.messages import PROTOCOL_VERSION, Direct, MessageBase
+
+IDLE_S = 10.0
+OPEN_MAX = 256
+WAITING_MAX = 1_000  # messages for one broker, until there is a connection
+
+
+@dataclass(eq=False, slots=True)
+class _Outgoing:
+    """One connection to leave results by. Nothing is read from it."""
+
+    transport: Transport | None = None
+    waiting: deque[DiscoveryMessage] = field(default_factory=deque)
+    timer: Timer | None = None
+    is_over: bool = False
+
+    def received(self, data: bytes) -> None:
+        if self.transport is not None:
+            self.transport.abort()  # nothing is answered here
+
+    def written(self) -> None:
+        pass
+
+    def ended(self, reason: str) -> None:
+        self.is_over = True
+
+
+class DirectResults:
+    """Both directions, of one broker."""
+
+    def __init__(
+        self, port: BrokerPort, connector: Connector, broker: str, driver: CoreDriver
+    ) -> None:
+        self._runtime = port.runtime
+        self._connector = connector
+        self._broker = broker
+        self._driver = driver
+        self._tasks = Tasks(port.runtime)
+        self._outgoing: dict[tuple[str, str], _Outgoing] = {}
+        self.dropped = 0
+
+    # To others
+
+    def send(self, broker: str, address: str, message: DiscoveryMessage) -> None:
+        way = self._outgoing.get((broker, address))
+        if way is None or way.is_over:
+            if len(self._outgoing) >= OPEN_MAX:
+                self.dropped += 1
+                return
+            way = self._outgoing[broker, address] = _Outgoing()
+            self._tasks.spawn(self._connect(broker, address, way))
+        if way.transport is not None:
+            way.transport.write(encode(message))
+            self._keep_open(broker, address, way)
+        elif len(way.waiting) < WAITING_MAX:
+            way.waiting.append(message)
+        else:
+            self.dropped += 1
+
+    async def _connect(self, broker: str, address: str, way: _Outgoing) -> None:
+        def opened(transport: Transport) -> _Outgoing:
+            way.transport = transport
+            transport.write(encode(Direct(PROTOCOL_VERSION, self._broker, broker)))
+            for message in way.waiting:
+                transport.write(encode(message))
+            way.waiting.clear()
+            self._keep_open(broker, address, way)
+            return way
+
+        try:
+            await self._connector.connect(address, opened)
+        except TocsinError as error:
+            self.dropped += len(way.waiting)
+            self._outgoing.pop((broker, address), None)
+            self._runtime.note(
+                "warning", "results are not delivered", broker=broker, why=error.problem
+            )
+
+    def _keep_open(self, broker: str, address: str, way: _Outgoing) -> None:
+        if way.timer is not None:
+            way.timer.cancel()
+        way.timer = self._runtime.call_later(IDLE_S, lambda: self._hang_up(broker, address, way))
+
+    def _hang_up(self, broker: str, address: str, way: _Outgoing) -> None:
+        if self._outgoing.get((broker, address)) is way:
+            del self._outgoing[broker, address]
+        if way.transport is not None:
+            way.transport.close()
+
+    # From others
+
+    def accept(self, connection: Connection, message: Direct) -> None:
+        """This connection is for results."""
+        if message.to != self._broker or message.protocol != PROTOCOL_VERSION:
+            raise BadLinkMessage(
+                f"results for broker {message.to}, in version {message.protocol} of the protocol",
+                remedy=f"This is broker {self._broker}, version {PROTOCOL_VERSION}.",
+            )
+        connection.broker = message.broker
+        connection.is_direct = True
+
+    def receive(self, connection: Connection, message: LinkMessage) -> None:
+        if isinstance(message, MessageBase):
+            raise BadLinkMessage(
+                f"{type(message).__name__} on a connection for results",
+                remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
+            )
+        self._driver.receive_direct(message)
+
+    def close(self) -> None:
+        self._tasks.cancel()
+        for way in self._outgoing.values():
+            if way.timer is not None:
+                way.timer.cancel()
+            if way.transport is not None:
+                way.transport.close()
+        self._outgoing.clear()

@@ -1,0 +1,178 @@
+"""Forwarder: what one neighbour wants out of this broker's log, sent to it in the log's order.
+
+The neighbour is a subscriber whose place in the log is on disk. What is sent counts as delivered
+when it acknowledges it, which it does when it is on its own disk. If the link ends before, all that
+was not acknowledged is sent again by the next one.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tocsin.access.session import Session
+from tocsin.broker.effects import Token
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.runtime import Signal
+from tocsin.errors import TocsinError
+from tocsin.event.instant import NS_PER_S
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Kind
+from tocsin.services.link.connection import Connection
+from tocsin.services.link.relayed import relayed
+from tocsin.wire.link.codec import FRAME_BYTES_MAX, encode
+from tocsin.wire.link.messages import BATCHES_MAX, Events, Relayed
+
+WAIT_NS = 30 * NS_PER_S  # of one question for more events
+RETRY_S = 1.0
+
+
+@dataclass(slots=True)
+class Counts:
+    """What has happened with one neighbour since the start."""
+
+    sent: int = 0
+    received: int = 0
+    repeats: int = 0
+    ignored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    token: Token
+    through: int
+    count: int
+
+
+class Forwarder:
+    """For one connection to one neighbour. `run` goes on until it is cancelled."""
+
+    def __init__(
+        self,
+        port: BrokerPort,
+        session: Session,
+        link_id: str,
+        connection: Connection,
+        origin: tuple[str, str],
+        is_for_neighbour: Callable[[Stored], bool],
+        counts: Counts,
+        events_max: int,
+        until_free: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`origin`: the ids of this broker and its log. `is_for_neighbour`: not what came from
+        there. `until_free` returns when no older events are on their way to brokers behind it."""
+        self._port = port
+        self._session = session
+        self._link_id = link_id
+        self._connection = connection
+        self._origin = origin
+        self._is_for_neighbour = is_for_neighbour
+        self._counts = counts
+        self._events_max = events_max
+        self._until_free = until_free
+        self._sent: deque[_Batch] = deque()
+        self._taken: Token | None = None  # and not yet sent
+        self._room: Signal | None = None  # awaited while too many batches are not acknowledged
+
+    @property
+    def in_flight(self) -> int:
+        """Events that were sent and are not yet acknowledged."""
+        return sum(batch.count for batch in self._sent)
+
+    async def run(self) -> None:
+        try:
+            while True:
+                await self._forward()
+        finally:
+            if self._taken is not None:
+                self._port.give_back(self._taken)
+            for batch in self._sent:
+                self._port.give_back(batch.token)
+            self._sent.clear()
+
+    async def _forward(self) -> None:
+        while len(self._sent) >= BATCHES_MAX:
+            self._room = self._port.runtime.signal()
+            await self._room
+        try:
+            pulled, token = await self._port.take(
+                self._session, self._link_id, self._events_max, WAIT_NS, Kind.LINK
+            )
+        except TocsinError as error:
+            why = error.problem
+            self._port.runtime.note("warning", "events for a neighbour are not read", why=why)
+            await self._port.runtime.sleep(RETRY_S)
+            return
+        self._taken = token
+        await self._until_free()
+        self._taken = None
+        chosen = [
+            relayed(stored, *self._origin)
+            for stored in pulled.events
+            if self._is_for_neighbour(stored)
+        ]
+        if chosen:
+            self._send(chosen, token, pulled.events[-1].seq)
+        elif pulled.events and self._sent:
+            # Behind what is under way: an acknowledgement of that must not stand for these.
+            self._sent.append(_Batch(token, pulled.events[-1].seq, 0))
+            self._connection.send(Events(pulled.events[-1].seq))
+        else:
+            self._port.release(token)
+
+    def _send(self, chosen: list[Relayed], token: Token, through: int) -> None:
+        self._sent.append(_Batch(token, through, len(chosen)))
+        for part in parts_within_frames(chosen, self._too_large):
+            self._counts.sent += len(part)
+            self._connection.send(Events(0, part))
+        self._connection.send(Events(through))
+
+    def _too_large(self, event: Relayed) -> None:
+        self._counts.ignored += 1
+        self._port.runtime.note(
+            "error",
+            "an event is too large for a link, and is not sent to the neighbour",
+            neighbour=self._connection.broker,
+            source=event.event.source,
+            id=event.event.id,
+        )
+
+    def acknowledged(self, through: int) -> None:
+        """All that was sent as far as this is on the neighbour's disk."""
+        while self._sent and self._sent[0].through <= through:
+            self._port.release(self._sent.popleft().token)
+        if self._room is not None and len(self._sent) < BATCHES_MAX:
+            room, self._room = self._room, None
+            room.answer(None)
+
+
+def parts_within_frames(
+    events: list[Relayed], too_large: Callable[[Relayed], None]
+) -> list[tuple[Relayed, ...]]:
+    """The events in their order, cut so that each part fits into a message with room to spare."""
+    parts: list[tuple[Relayed, ...]] = []
+    waiting = [events]
+    while waiting:
+        part = waiting.pop()
+        if sum(_size(event) for event in part) <= FRAME_BYTES_MAX // 4:
+            parts.append(tuple(part))  # most are, and then nothing is made to be measured
+        elif len(encode(Events(0, tuple(part)))) <= FRAME_BYTES_MAX // 2:
+            parts.append(tuple(part))
+        elif len(part) == 1:
+            if len(encode(Events(0, tuple(part)))) <= FRAME_BYTES_MAX:
+                parts.append(tuple(part))
+            else:
+                too_large(part[0])
+        else:
+            middle = len(part) // 2
+            waiting += [part[middle:], part[:middle]]
+    return parts
+
+
+def _size(event: Relayed) -> int:
+    """About how many bytes; what can be large is counted."""
+    carried = event.event
+    texts = sum(len(str(value)) for value in (*carried.extensions.values(),))
+    texts += sum(len(str(value)) for value in (*carried.attributes.values(),))
+    return 512 + len(carried.data or b"") + 4 * texts

@@ -1,0 +1,115 @@
+"""Neighbour: a broker that is or was connected, with its place in the log and what it sends."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from tocsin.access.session import Session
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.runtime import Signal, Tasks
+from tocsin.errors import InternalError, TocsinError
+from tocsin.event.stored import Stored
+from tocsin.services.link.connection import Connection
+from tocsin.services.link.forwarder import Counts, Forwarder
+from tocsin.services.link.identity import Ids
+from tocsin.services.link.intake import EventIntake
+from tocsin.wire.link.messages import Events, Relayed
+
+
+class Neighbour:
+    """See the module. While it is connected, `connection` is set."""
+
+    def __init__(self, broker: str, port: BrokerPort) -> None:
+        self.broker = broker
+        self.link_id = ""  # of the subscription by which it has a place in the log
+        self.connection: Connection | None = None
+        self.since_ns: int | None = None  # it is connected, or not
+        self.error: TocsinError | None = None  # the last one
+        self.counts = Counts()
+        self._port = port
+        self._tasks = Tasks(port.runtime)
+        self._holds: set[str] = set()
+        self._free: Signal | None = None  # awaited by the forwarder while it is held
+        self._forwarder: Forwarder | None = None
+        self._intake: EventIntake | None = None
+
+    @property
+    def in_flight(self) -> int:
+        return 0 if self._forwarder is None else self._forwarder.in_flight
+
+    def connect(
+        self,
+        connection: Connection,
+        session: Session,
+        ids: Ids,
+        is_for: Callable[[str, Stored], bool],
+        batch_events_max: int,
+    ) -> None:
+        """The tables of both sides are complete: events may go."""
+        self.disconnect()
+        self.connection = connection
+        self._forwarder = Forwarder(
+            self._port,
+            session,
+            self.link_id,
+            connection,
+            (ids.broker, ids.log),
+            lambda stored: is_for(self.broker, stored),
+            self.counts,
+            batch_events_max,
+            self._until_free,
+        )
+        self._intake = EventIntake(self._port, session, connection, ids.log, self.counts)
+        self._tasks.spawn(_guarded(connection, self._forwarder.run()))
+
+    def disconnect(self) -> None:
+        self.connection = self._forwarder = self._intake = None
+        self._tasks.cancel()
+
+    def close(self) -> None:
+        self.disconnect()
+
+    def hold(self, why: str) -> None:
+        """Send no events of the log until all who hold it have released it: older ones are on
+        their way."""
+        self._holds.add(why)
+
+    def release(self, why: str) -> None:
+        self._holds.discard(why)
+        if not self._holds and self._free is not None:
+            free, self._free = self._free, None
+            free.answer(None)
+
+    async def _until_free(self) -> None:
+        while self._holds:
+            self._free = self._port.runtime.signal()
+            await self._free
+
+    def take(self, message: Events) -> None:
+        """Events came from it."""
+        if self.connection is None or self._intake is None:
+            return
+        if self._intake.take(message):
+            self._tasks.spawn(_guarded(self.connection, self._intake.run()))
+
+    def acknowledged(self, through: int) -> None:
+        if self._forwarder is not None:
+            self._forwarder.acknowledged(through)
+
+    async def store(self, events: tuple[Relayed, ...]) -> bool:
+        """Events that another broker handed over came by it."""
+        intake = self._intake
+        return intake is not None and await intake.store(events, lambda: self._intake is not intake)
+
+
+async def _guarded(connection: Connection, work: Awaitable[None]) -> None:
+    """A bug ends the link, so that both sides begin anew: neither waits for what never comes."""
+    try:
+        await work
+    except Exception as error:
+        connection.abort(internal_error(f"{type(error).__name__}: {error}"))
+        raise
+
+
+def internal_error(words: str) -> InternalError:
+    return InternalError(f"this broker failed: {words}", remedy="Please report it.")

@@ -1,0 +1,130 @@
+"""Neighbours: those of one broker, by their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tocsin.access.session import ANONYMOUS, Session, internal
+from tocsin.broker.port import BrokerPort
+from tocsin.event.filter import NOTHING
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Kind, Subscription
+from tocsin.overlay.routing.effects import NeighbourFilter
+from tocsin.overlay.routing.router import Router
+from tocsin.services.discovery.core_driver import CoreDriver
+from tocsin.services.link.connection import Connection
+from tocsin.services.link.identity import Ids
+from tocsin.services.link.neighbour import Neighbour
+from tocsin.wire.link.codec import LinkMessage
+
+_SERVICE = internal("link")
+
+
+class Neighbours:
+    """Each has a place in the log, whether it is connected or not, until it is forgotten."""
+
+    def __init__(
+        self,
+        port: BrokerPort,
+        router: Router,
+        discovery: CoreDriver,
+        ids: Ids,
+        batch_events_max: int,
+        linked: Callable[[Connection], None],
+    ) -> None:
+        """`linked` is called when a connection has become a link."""
+        self._port = port
+        self._runtime = port.runtime
+        self._router = router
+        self._discovery = discovery
+        self._ids = ids
+        self._batch_events_max = batch_events_max
+        self._linked = linked
+        self._known: dict[str, Neighbour] = {}
+        self._latest_ns = 0
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __iter__(self) -> Iterator[Neighbour]:
+        return iter(list(self._known.values()))
+
+    def find(self, broker: str) -> Neighbour | None:
+        return self._known.get(broker)
+
+    def now_ns(self) -> int:
+        """The time of day; it never goes back."""
+        self._latest_ns = max(self._latest_ns, self._port.lower_bound_ns)
+        return self._latest_ns
+
+    def get(self, broker: str) -> Neighbour:
+        neighbour = self._known.get(broker)
+        if neighbour is None:
+            neighbour = self._known[broker] = Neighbour(broker, self._port)
+        return neighbour
+
+    async def link_id_of(self, broker: str) -> str:
+        """The id of the subscription by which the broker has a place in the log."""
+        neighbour = self.get(broker)
+        if not neighbour.link_id:
+            asked = Subscription(id="", kind=Kind.LINK, neighbour=broker)
+            view = await self._port.subscribe(_SERVICE, asked, NOTHING, None)
+            neighbour.link_id = view.subscription.id
+            self._port.want(_SERVICE, neighbour.link_id, {})
+        return neighbour.link_id
+
+    def up(self, broker: str, connection: Connection | None) -> None:
+        """It is connected, and has a place in the log."""
+        if connection is None or connection.is_ended:
+            return
+        neighbour = self.get(broker)
+        session = Session(ANONYMOUS, "link", connection.transport.peer)
+        neighbour.connect(connection, session, self._ids, self._is_for, self._batch_events_max)
+        neighbour.since_ns = self.now_ns()
+        connection.is_synced = True
+        self._runtime.note("info", "a link is up", neighbour=broker, peer=connection.transport.peer)
+        self._linked(connection)
+        self._discovery.link_up(broker)
+
+    def _is_for(self, broker: str, stored: Stored) -> bool:
+        """Not what came from there. What came from a broker that is behind it by now may be: where
+        it was before, nothing came from it by there."""
+        return stored.arrival is None or stored.arrival.neighbour != broker
+
+    def down(self, broker: str) -> None:
+        neighbour = self._known.get(broker)
+        if neighbour is None or neighbour.connection is None:
+            return
+        error = neighbour.connection.error
+        neighbour.error = error or neighbour.error
+        neighbour.disconnect()
+        neighbour.since_ns = self.now_ns()
+        why = "" if error is None else error.problem
+        self._runtime.note("info", "a link is down", neighbour=broker, why=why)
+        self._discovery.link_down(broker)
+
+    async def forget(self, broker: str) -> None:
+        neighbour = self._known.pop(broker, None)
+        if neighbour is None:
+            return
+        neighbour.close()
+        if neighbour.link_id:
+            await self._port.unsubscribe(_SERVICE, neighbour.link_id, quietly=True)
+
+    async def filter(self, change: NeighbourFilter) -> None:
+        if not change.added and change.neighbour not in self._known:
+            return  # it was forgotten in the same turn
+        link_id = await self.link_id_of(change.neighbour)
+        self._port.want(_SERVICE, link_id, change.added, change.removed)
+
+    def send(self, neighbour: str, message: LinkMessage) -> bool:
+        """False if it is not connected."""
+        known = self._known.get(neighbour)
+        if known is None or known.connection is None:
+            return False
+        known.connection.send(message)
+        return True
+
+    def close(self) -> None:
+        for neighbour in self._known.values():
+            neighbour.close()

@@ -1,0 +1,27 @@
+"""LinkOptions: what an operator may choose about links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tocsin.overlay.routing.options import RoutingOptions
+from tocsin.overlay.routing.peers import PeerOptions
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """The settings of one broker's links.
+
+    `peers`: each is connected to; of those with commas, as in `one:8403,other:8403`, one of them at
+    a time, the first if it can be reached.
+    """
+
+    peers: tuple[str, ...] = ()
+    heartbeat_s: float = 5.0
+    silence_s: float = 15.0  # a neighbour that sends nothing for so long is gone
+    handshake_s: float = 10.0  # from the connection to the neighbour's Hello
+    links_max: int = 1_000
+    batch_events_max: int = 512  # of one message
+    waiting_bytes_max: int = 64 << 20  # for one neighbour that reads too slowly: then it is cut off
+    routing: RoutingOptions = field(default_factory=RoutingOptions)
+    reconnect: PeerOptions = field(default_factory=PeerOptions)

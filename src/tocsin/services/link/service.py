@@ -1,0 +1,374 @@
+"""LinkService: the links of one broker, and what goes over them.
+
+The router decides about links and routing tables, the core of discovery about resources; this hands
+them what comes, and what they want done to the performer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tocsin.access.decision import Action
+from tocsin.access.session import ANONYMOUS, Session, internal
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.runtime import Tasks, Timer
+from tocsin.errors import (
+    BadLinkMessage,
+    LinkRefused,
+    LinkTwice,
+    RoutingTableFull,
+    TocsinError,
+)
+from tocsin.event.filter import Filter
+from tocsin.event.subscription import Kind
+from tocsin.overlay.routing.effects import Effect, NeighbourForgotten
+from tocsin.overlay.routing.links import Identity
+from tocsin.overlay.routing.router import Router
+from tocsin.services.discovery.service import ResourceDiscovery
+from tocsin.services.link import handovers
+from tocsin.services.link.connection import Connection
+from tocsin.services.link.dialler import Dialler
+from tocsin.services.link.direct import DirectResults
+from tocsin.services.link.handovers import Handovers
+from tocsin.services.link.identity import Ids
+from tocsin.services.link.info import overlay_info
+from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
+from tocsin.services.link.neighbours import Neighbours
+from tocsin.services.link.options import LinkOptions
+from tocsin.services.link.performer import TABLES, Performer
+from tocsin.services.link.transport import Connector, Receiver, Transport
+from tocsin.services.link.views import OverlayInfo
+from tocsin.wire.link.codec import LinkMessage
+from tocsin.wire.link.discovery_messages import DiscoveryMessage
+from tocsin.wire.link.messages import (
+    DATA_FORMAT,
+    Acknowledge,
+    Bye,
+    Direct,
+    Events,
+    HandedOver,
+    Handover,
+    Hello,
+    MessageBase,
+    Refuse,
+)
+
+TICK_S = 1.0
+_OF_NEIGHBOURS = (Events, Acknowledge, Handover, HandedOver)
+
+_SERVICE = internal("link")
+
+
+class LinkService:
+    """One broker's part in the overlay. Begins with `start`; the listener calls `accept`."""
+
+    def __init__(
+        self,
+        port: BrokerPort,
+        discovery: ResourceDiscovery,
+        connector: Connector,
+        options: LinkOptions,
+        ids: Ids,
+        agent: str,
+    ) -> None:
+        self.address: str | None = None  # that others may connect to, once there is a listener
+        self.refused = 0  # connections, since the start
+        self._options = options
+        self._ids = ids
+        self._discovery = discovery
+        self._port = port
+        self._runtime = runtime = port.runtime
+        own = Identity(ids.broker, ids.log, DATA_FORMAT, agent, runtime.new_id())
+        self.router = router = Router(own, options.routing)
+        self._dialler = Dialler(runtime, connector, options.peers, options.reconnect, self._open)
+        self.neighbours = Neighbours(
+            port, router, discovery.driver, ids, options.batch_events_max, self._dialler.linked
+        )
+        origin, room = (ids.broker, ids.log), options.waiting_bytes_max // 2
+        self.handovers = Handovers(port, origin, router, self.neighbours, room)
+        self._direct = DirectResults(port, connector, ids.broker, discovery.driver)
+        self._connections: dict[int, Connection] = {}
+        self._numbers = 0
+        self._performer = Performer(
+            port, self, self._connections, self.neighbours, self.handovers, discovery.driver
+        )
+        self._local = LocalSubscriptions(port, self._route_local)
+        self._tasks = Tasks(runtime)
+        self._timer: Timer | None = None
+        self._is_started = self._is_closed = False
+
+    # Start and end
+
+    async def start(self) -> None:
+        """Take up what was saved, and connect to the peers."""
+        saved = self._port.kept(handovers.KEY)
+        rows = {key.removeprefix(handovers.KEY): value for key, value in saved.items()}
+        for view in self._port.views(_SERVICE):
+            subscription = view.subscription
+            if subscription.kind is not Kind.LINK or subscription.id in rows:
+                continue
+            if subscription.neighbour is not None:
+                self.neighbours.get(subscription.neighbour).link_id = subscription.id
+            else:  # a handover that had just begun: it begins anew
+                await self._port.unsubscribe(_SERVICE, subscription.id)
+        tables = self._port.kept(TABLES)
+        known = {key.removeprefix(TABLES): value for key, value in tables.items()}
+        self._perform(self.router.restore(known, self.neighbours.now_ns()))
+        gone = {each.broker for each in self.neighbours} - set(self.router.neighbours())
+        self._perform(NeighbourForgotten(broker) for broker in sorted(gone))
+        self.handovers.restore(rows)
+        self._tasks.spawn(self._begin())
+
+    async def _begin(self) -> None:
+        """Once what was saved is in order again, which a full disk may hold up."""
+        if self.neighbours or len(self._dialler):
+            await self._local.load()
+        await self._performer.performed()
+        for neighbour in self.neighbours:
+            if neighbour.link_id:
+                self._port.want(_SERVICE, neighbour.link_id, {})
+        self._discovery.driver.links = self
+        self._discovery.round_trip_of = self.round_trip_s
+        if self.address is not None:
+            self._discovery.set_reply_to(self.address)
+        self._is_started = True
+        self._dialler.start()
+        self._set_timer()
+
+    async def close(self) -> None:
+        """Say goodbye to the neighbours; nothing is sent or taken any more."""
+        self._is_closed = True
+        self._dialler.close()
+        self.handovers.close()
+        self._direct.close()
+        self._local.close()
+        for connection in list(self._connections.values()):
+            connection.send(Bye("the broker is stopping"))
+            connection.close(None)
+        self.neighbours.close()
+        self._performer.close()
+        self._tasks.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # Connections
+
+    def accept(self, transport: Transport) -> Receiver:
+        """Somebody has connected."""
+        connection = self._open(transport)
+        if not self._is_started or len(self._connections) > self._options.links_max:
+            connection.abort(_full(self._options.links_max))
+        return connection
+
+    def _open(self, transport: Transport, address: str = "", leaving: str = "") -> Connection:
+        self._numbers += 1
+        number = self._numbers
+        connection = Connection(
+            number, transport, self._runtime, self._options, self, peer_address=address
+        )
+        self._connections[number] = connection
+        self._set_timer()
+        if address:  # whoever connects speaks first: it may only want to leave results
+            self._greet(connection, leaving)
+        return connection
+
+    def _greet(self, connection: Connection, leaving: str = "") -> None:
+        connection.is_routed = True
+        if not self._local.is_loaded:
+            self._tasks.spawn(self._local.load())
+        is_outgoing = connection.is_outgoing
+        self._perform(
+            self.router.link_opened(
+                connection.number,
+                self.neighbours.now_ns(),
+                is_outgoing=is_outgoing,
+                replacing=leaving,
+            )
+        )
+
+    def received(self, connection: Connection, message: LinkMessage) -> None:
+        """A message that is not about the connection itself."""
+        try:
+            named = message.broker if isinstance(message, Hello | Direct) else connection.broker
+            session = Session(ANONYMOUS, "link", connection.transport.peer)
+            self._port.check(session, Action.MANAGE, f"link/{named}")
+            self._receive(connection, message)
+        except TocsinError as error:
+            self.refuse(connection, error)
+
+    def _receive(self, connection: Connection, message: LinkMessage) -> None:
+        if not connection.is_routed and not self._is_first(connection, message):
+            return
+        if isinstance(message, Hello):
+            self._check_hello(connection, message)
+        elif isinstance(message, Refuse):  # said at once: the end of the connection may come first
+            connection.error = LinkRefused.by(message.code, message.reason)
+        if isinstance(message, MessageBase):
+            self._perform(self.router.receive(connection.number, message, self.neighbours.now_ns()))
+        elif self.router.neighbour(connection.number) is None:
+            raise BadLinkMessage(
+                "a message of discovery before the handshake",
+                remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
+            )
+        if not isinstance(message, MessageBase) or isinstance(message, _OF_NEIGHBOURS):
+            self._performer.put([(connection, message)])
+
+    def _is_first(self, connection: Connection, message: LinkMessage) -> bool:
+        """The first message says what an accepted connection is for. False: not for a link."""
+        if connection.is_direct:
+            self._direct.receive(connection, message)
+            return False
+        if isinstance(message, Direct):
+            self._direct.accept(connection, message)
+            return False
+        if isinstance(message, Hello):
+            self._greet(connection)
+            return True
+        raise BadLinkMessage(
+            f"{type(message).__name__} cannot be the first message",
+            remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
+        )
+
+    def _check_hello(self, connection: Connection, hello: Hello) -> None:
+        now_s = self._runtime.elapsed_s()
+        for other in self._connections.values():
+            if other is connection:
+                continue
+            is_alive = other.is_routed and now_s - other.heard_s < 1.5 * self._options.heartbeat_s
+            if other.broker != hello.broker or not is_alive:
+                continue
+            if other.instance != hello.instance:
+                raise LinkTwice(
+                    f"a broker with the id {hello.broker} is connected from "
+                    f"{other.transport.peer}, and this is another one",
+                    remedy="Start the copy of its data directory with an empty one.",
+                )
+            if other.is_outgoing == connection.is_outgoing:
+                raise LinkTwice(
+                    f"{hello.broker} is connected already, by {other.transport.peer}",
+                    remedy="Remove one of the two --peer settings that name it.",
+                )
+        connection.broker, connection.agent = hello.broker, hello.agent
+        connection.instance = hello.instance
+
+    def invalid(self, connection: Connection, error: TocsinError) -> None:
+        self.refuse(connection, error)
+
+    def refuse(self, connection: Connection, error: TocsinError) -> None:
+        if connection.is_routed:  # it is counted when the router has closed it
+            self._perform(self.router.refuse(connection.number, error, self.neighbours.now_ns()))
+        else:
+            self.refused += 1
+            self._log_refusal(connection, error)
+            connection.send(Refuse(error.code, error.problem[:1024]))
+            connection.close(error)
+
+    def _log_refusal(self, connection: Connection, error: TocsinError) -> None:
+        if not connection.is_outgoing:  # of the others the dialler tells
+            self._runtime.note(
+                "warning",
+                "a link was refused",
+                peer=connection.transport.peer,
+                broker=connection.broker,
+                code=error.code,
+                why=error.problem,
+            )
+
+    def ended(self, connection: Connection) -> None:
+        if self._connections.pop(connection.number, None) is None:
+            return
+        if connection.is_routed:
+            self._perform(self.router.link_closed(connection.number, self.neighbours.now_ns()))
+        self._dialler.ended(connection)
+
+    # Time
+
+    def _set_timer(self) -> None:
+        """Nothing is done every second where there is nobody."""
+        is_idle = not (self._connections or self.neighbours)
+        if self._timer is None and not is_idle and not self._is_closed:
+            self._timer = self._runtime.call_later(TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        now_s = self._runtime.elapsed_s()
+        for connection in list(self._connections.values()):
+            is_greeted = self.router.neighbour(connection.number) is not None
+            connection.tick(now_s, is_greeted=is_greeted or connection.is_direct)
+        self._perform(self.router.tick(self.neighbours.now_ns()))
+        self._set_timer()
+
+    def _route_local(self, entry: str, wanted: Filter | None) -> None:
+        now_ns = self.neighbours.now_ns()
+        if wanted is None:
+            self._perform(self.router.local_unsubscribe(entry, now_ns))
+        else:
+            self._perform(self.router.local_subscribe(entry, wanted, now_ns))
+
+    def _perform(self, effects: Iterable[Effect]) -> None:
+        self._performer.put(effects)
+
+    def close_link(self, link: int, error: TocsinError | None) -> None:
+        connection = self._connections.get(link)
+        if connection is not None:
+            if error is not None:
+                self.refused += 1
+                self._log_refusal(connection, error)
+                neighbour = self.neighbours.find(connection.broker)
+                if neighbour is not None:
+                    neighbour.error = error
+            connection.close(error)
+
+    # What discovery sends
+
+    def send(self, neighbour: str, message: DiscoveryMessage) -> None:
+        self.neighbours.send(neighbour, message)
+
+    def send_direct(self, broker: str, address: str, message: DiscoveryMessage) -> None:
+        self._direct.send(broker, address, message)
+
+    def round_trip_s(self, broker: str) -> float | None:
+        """To the neighbour on the way to a broker, by the last heartbeat."""
+        way = self.router.way_to(broker)
+        neighbour = None if way is None else self.neighbours.find(way)
+        if neighbour is None or neighbour.connection is None:
+            return None
+        round_trip_ms = neighbour.connection.round_trip_ms
+        return None if round_trip_ms is None else round_trip_ms / 1e3
+
+    # What people ask
+
+    def info(self, session: Session, rows_max: int) -> OverlayInfo:
+        """How the overlay looks from here, with at most so many rows of each table."""
+        self._port.check(session, Action.READ, "overlay")
+        return overlay_info(
+            self.router.tables(rows_max),
+            self.neighbours,
+            self._port,
+            log=self._ids.log,
+            link=self.address,
+            peers=self._dialler.info(),
+            handovers=len(self.handovers),
+            refused=self.refused,
+            discovery=self._discovery.tables(),
+        )
+
+    def reached(self, session: Session, subscription_id: str) -> tuple[str, ...] | None:
+        """The other brokers at which a subscription holds by now; None if it is not routed."""
+        view = self._port.view(session, subscription_id)
+        if view.subscription.kind is Kind.LINK:
+            return None
+        return self.router.reached(entry_id(view.filter))
+
+    async def forget(self, session: Session, broker: str) -> None:
+        """A broker is gone for good; returns once that is on disk."""
+        self._port.check(session, Action.MANAGE, f"overlay/{broker}")
+        self._perform(self.router.forget(broker, self.neighbours.now_ns()))
+        await self._performer.performed()
+
+
+def _full(links_max: int) -> TocsinError:
+    return RoutingTableFull(
+        f"this broker is about to start or has {links_max} connections to other brokers",
+        remedy="The other side connects again by itself; else raise links_max in [overlay].",
+    )

@@ -73,16 +73,16 @@ def test_any_flipped_bytes_are_told_or_change_nothing(tmp_path: Path) -> None:
     piece = write(tmp_path, 1, 200)
     path = Path(piece.path)
     sound = path.read_bytes()
-    told = 0
+    reported = 0
     for place in range(4, len(sound) - 8, max(1, len(sound) // 150)):
         path.write_bytes(sound[:place] + bytes([sound[place] ^ 0xFF]) + sound[place + 1 :])
         try:
             found = [each for batch in read_piece(piece) for each in to_events(batch)]
             assert found == events(1, 200)
         except BadArchiveFile:
-            told += 1
+            reported += 1
 
-    assert told > 50
+    assert reported > 50
 
 
 def test_a_hole_is_told_with_its_numbers(tmp_path: Path) -> None:

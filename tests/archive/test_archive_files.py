@@ -97,10 +97,10 @@ def test_what_an_older_version_did_not_know_is_null_and_what_a_newer_added_is_le
     tmp_path: Path,
 ) -> None:
     def older(table: pa.Table) -> pa.Table:
-        told = table["facts"].combine_chunks()
-        kept = [told.type.field(place) for place in range(3)]
-        arrays = [told.field(field.name) for field in kept]
-        short = pa.StructArray.from_arrays(arrays, fields=kept, mask=told.is_null())
+        reported = table["facts"].combine_chunks()
+        kept = [reported.type.field(place) for place in range(3)]
+        arrays = [reported.field(field.name) for field in kept]
+        short = pa.StructArray.from_arrays(arrays, fields=kept, mask=reported.is_null())
         return table.drop_columns(["plan"]).set_column(
             table.schema.get_field_index("facts"), "facts", short
         )

@@ -130,9 +130,9 @@ def test_verifying_goes_on_after_a_file_that_was_not_read_and_tells_it(
     report = verify(str(tmp_path))
     code = verify_archive(str(tmp_path), as_json=False)
 
-    told = {each.where: (each.level, each.what, each.remedy) for each in report.findings}
-    assert told[path] == ("unread", "it was not read: Input/output error", LOOK_AROUND)
-    assert told[str(damaged)][0] == "damage"
+    reported = {each.where: (each.level, each.what, each.remedy) for each in report.findings}
+    assert reported[path] == ("unread", "it was not read: Input/output error", LOOK_AROUND)
+    assert reported[str(damaged)][0] == "damage"
     assert (report.ok, report.events, report.files) == (False, 10, 3)
     assert code == 1
     assert f"unread: {path}: it was not read: Input/output error" in capsys.readouterr().out

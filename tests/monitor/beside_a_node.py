@@ -10,10 +10,10 @@ import uvloop
 
 from tocsin.access.session import internal
 from tocsin.config import load
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.event.event import Event
 from tocsin.ontology import built_in
@@ -31,7 +31,7 @@ def watch(directory: Path, script: Script, options: MonitorOptions | None = None
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes(), OwnAddresses(settings))
+        node = Node(settings, Store.open(directory), Logger(), OwnAddresses(settings))
         monitor = Monitor(node.port, node.loop, directory, options)
         monitor.start()
         try:

@@ -19,7 +19,7 @@ ENDED = datetime(2026, 6, 1, tzinfo=UTC)
 Rows = Sequence[Mapping[str, Any]]
 
 
-def stats(activity: str, *, workflow: str = "blast", version: str = "", **told: Any) -> Any:
+def stats(activity: str, *, workflow: str = "blast", version: str = "", **reported: Any) -> Any:
     """A row of activity_stats: 100 attempts, of which 2 failed, that took 8 to 12 s."""
     usual: dict[str, Any] = {
         "runs": 50,
@@ -41,10 +41,10 @@ def stats(activity: str, *, workflow: str = "blast", version: str = "", **told: 
         "first_ended": ENDED - timedelta(days=100),
         "last_ended": ENDED,
     }
-    return {"workflow": workflow, "activity": activity, "version": version, **usual, **told}
+    return {"workflow": workflow, "activity": activity, "version": version, **usual, **reported}
 
 
-def line(activity: str, *, workflow: str = "blast", version: str = "", **told: Any) -> Any:
+def line(activity: str, *, workflow: str = "blast", version: str = "", **reported: Any) -> Any:
     """A row of cost_models: 1 s, and 1 s for each MB."""
     usual = {
         "target": "duration_s",
@@ -58,7 +58,7 @@ def line(activity: str, *, workflow: str = "blast", version: str = "", **told: A
         "input_max": 2e7,
         "mean": 10.0,
     }
-    return {"workflow": workflow, "activity": activity, "version": version, **usual, **told}
+    return {"workflow": workflow, "activity": activity, "version": version, **usual, **reported}
 
 
 def publish_tables(

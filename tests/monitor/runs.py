@@ -39,7 +39,7 @@ def activity_pairs(
     }
 
 
-def heard(*messages: dict[str, str], received_ns: int = RECEIVED_NS) -> list[RunMessage]:
+def received(*messages: dict[str, str], received_ns: int = RECEIVED_NS) -> list[RunMessage]:
     return [RunMessage(pairs, seq, received_ns) for seq, pairs in enumerate(messages, 1)]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.runs import activity_pairs, at, folded, heard, ns, run_pairs
+from monitor.runs import activity_pairs, at, folded, ns, received, run_pairs
 from tocsin.monitor.anomalies import find_cycle, of_attempt, of_cycle, of_run
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.states import attempt_times
@@ -21,7 +21,7 @@ def kinds_of_run(*messages: RunMessage, known: int = 0, total: int | None = None
 
 
 def test_an_ordinary_attempt_has_none() -> None:
-    messages = heard(
+    messages = received(
         activity_pairs("a", "ActivityQueued", 0),
         activity_pairs("a", "ActivityExecuting", 1),
         activity_pairs("a", "ActivitySucceeded", 7_201),
@@ -31,13 +31,13 @@ def test_an_ordinary_attempt_has_none() -> None:
 
 
 def test_what_is_odd_about_an_attempt_is_named() -> None:
-    backwards = heard(
+    backwards = received(
         activity_pairs("a", "ActivityExecuting", 50), activity_pairs("a", "ActivityFailed", 1)
     )
-    torn = heard(
+    torn = received(
         activity_pairs("a", "ActivitySucceeded", 5), activity_pairs("a", "ActivityFailed", 6)
     )
-    skewed = heard(
+    skewed = received(
         activity_pairs("a", "ActivityExecuting", 0),
         activity_pairs("a", "ActivityExecuting", 8 * 3_600 + 1),
     )
@@ -50,7 +50,7 @@ def test_what_is_odd_about_an_attempt_is_named() -> None:
 
 
 def test_an_end_before_its_start_by_milliseconds_is_one_moment_by_two_clocks() -> None:
-    by_two_clocks = heard(
+    by_two_clocks = received(
         activity_pairs("a", "ActivityExecuting", 5.012), activity_pairs("a", "ActivitySucceeded", 5)
     )
     row = folded(by_two_clocks)[1]["r", "a", 1]
@@ -62,21 +62,21 @@ def test_an_end_before_its_start_by_milliseconds_is_one_moment_by_two_clocks() -
 def test_what_is_odd_about_a_run_is_named() -> None:
     start, end = run_pairs("WorkflowStarted", 0), run_pairs("WorkflowCompleted", 100)
 
-    assert kinds_of_run(*heard(start, end)) == set()
-    assert kinds_of_run(*heard(run_pairs("WorkflowStarted", 900), end)) == {"end before start"}
-    assert kinds_of_run(*heard(start, end, activity_pairs("a", "ActivityExecuting", 1_000))) == {
+    assert kinds_of_run(*received(start, end)) == set()
+    assert kinds_of_run(*received(run_pairs("WorkflowStarted", 900), end)) == {"end before start"}
+    assert kinds_of_run(*received(start, end, activity_pairs("a", "ActivityExecuting", 1_000))) == {
         "activity after the end of the run"
     }
-    assert kinds_of_run(*heard(run_pairs("ActivityFailed", 3))) == {"activity without id"}
-    assert kinds_of_run(*heard({"RunId": "r", "WorkflowStarted": "soon"})) == {"unreadable time"}
-    assert kinds_of_run(*heard(start), known=4, total=3) == {"more than planned"}
-    assert kinds_of_run(*heard(start, end, run_pairs("WorkflowTerminated", 101))) == {
+    assert kinds_of_run(*received(run_pairs("ActivityFailed", 3))) == {"activity without id"}
+    assert kinds_of_run(*received({"RunId": "r", "WorkflowStarted": "soon"})) == {"unreadable time"}
+    assert kinds_of_run(*received(start), known=4, total=3) == {"more than planned"}
+    assert kinds_of_run(*received(start, end, run_pairs("WorkflowTerminated", 101))) == {
         "ended in two ways"
     }
-    assert kinds_of_run(*heard(start, end, run_pairs("WorkflowStarted", 500))) == {
+    assert kinds_of_run(*received(start, end, run_pairs("WorkflowStarted", 500))) == {
         "run id used again"
     }
-    assert kinds_of_run(*heard(start, activity_pairs("a", "ActivityExecuting", -28_800))) == {
+    assert kinds_of_run(*received(start, activity_pairs("a", "ActivityExecuting", -28_800))) == {
         "zone skew"
     }
 
@@ -85,8 +85,8 @@ def test_a_plan_is_of_no_single_activity() -> None:
     counts = run_pairs("ActivityPlanned", 1, PlannedCounts='{"align": 3}')
     total = run_pairs("ActivityPlanned", 1, PlannedActivities="3")
 
-    assert kinds_of_run(*heard(counts)) == kinds_of_run(*heard(total)) == set()
-    assert kinds_of_run(*heard({**counts, "ActivityFailed": at(2)})) == {"activity without id"}
+    assert kinds_of_run(*received(counts)) == kinds_of_run(*received(total)) == set()
+    assert kinds_of_run(*received({**counts, "ActivityFailed": at(2)})) == {"activity without id"}
 
 
 def test_an_id_that_two_runs_share_is_told_of_for_good() -> None:
@@ -94,11 +94,11 @@ def test_an_id_that_two_runs_share_is_told_of_for_good() -> None:
     second = [run_pairs("WorkflowStarted", 60), run_pairs("WorkflowCompleted", 70)]
     by_another_clock = run_pairs("WorkflowStarted", 3)
 
-    assert kinds_of_run(*heard(*first, *second)) == {"run id used again"}
-    assert kinds_of_run(*heard(first[0], run_pairs("WorkflowStarted", 4_000))) == {
+    assert kinds_of_run(*received(*first, *second)) == {"run id used again"}
+    assert kinds_of_run(*received(first[0], run_pairs("WorkflowStarted", 4_000))) == {
         "run id used again"  # the first was killed, and said nothing of its end
     }
-    assert kinds_of_run(*heard(*first, by_another_clock)) == set()
+    assert kinds_of_run(*received(*first, by_another_clock)) == set()
 
 
 def test_how_far_a_clock_is_ahead_is_told_as_people_say_it() -> None:

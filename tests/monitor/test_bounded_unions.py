@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.runs import READING, activity_pairs, folded, heard, run_pairs
+from monitor.runs import READING, activity_pairs, folded, received, run_pairs
 from tocsin.monitor import values
 from tocsin.monitor.anomalies import TOO_MUCH, of_attempt, of_run
 from tocsin.monitor.fold import RunMessage, merge, parse_message
@@ -39,7 +39,7 @@ def test_a_union_with_a_limit_is_commutative_associative_and_idempotent(
 
 
 _FILES = [json.dumps([{"path": f"f{n}", "text": str(n) * n}]) for n in range(1, 10)]
-_MESSAGES = heard(
+_MESSAGES = received(
     *(run_pairs("WorkflowStarted", 0, WorkflowFile=text) for text in _FILES),
     *(activity_pairs("a", "ActivityExecuting", 1, InputFile=text) for text in "abcdefgh"),
 )
@@ -69,7 +69,7 @@ def test_sixty_large_files_leave_a_small_row_and_are_told_of() -> None:
     pairs = [{"RunId": "r", "WorkflowFile": text} for text in [*files, small]]
     random.Random(5).shuffle(pairs)
 
-    runs, _ = folded(heard(*pairs))
+    runs, _ = folded(received(*pairs))
 
     kept = [json.loads(each)["path"] for each in runs["r"]["files"]]
     assert kept == ["Snakefile", "f0"]
@@ -80,7 +80,7 @@ def test_sixty_large_files_leave_a_small_row_and_are_told_of() -> None:
 
 def test_an_activity_with_too_many_files_says_so_itself() -> None:
     names = json.dumps([f"{n:05}" for n in range(2_000)])
-    _, attempts = folded(heard(activity_pairs("a", "ActivityExecuting", 1, InputFile=names)))
+    _, attempts = folded(received(activity_pairs("a", "ActivityExecuting", 1, InputFile=names)))
 
     row = attempts["r", "a", 1]
     assert row["inputs"] == [f"{n:05}" for n in range(1_000)]
@@ -90,7 +90,7 @@ def test_an_activity_with_too_many_files_says_so_itself() -> None:
 
 def test_parameters_beyond_the_limit_are_left_out_one_by_one_and_told_of() -> None:
     parameters = {"genome": "x" * JSON_CHARS_MAX, "seed": 7, "reads": ["a", "b"]}
-    said = parse_message(*heard({"RunId": "r", "Parameters": json.dumps(parameters)}), READING)
+    said = parse_message(*received({"RunId": "r", "Parameters": json.dumps(parameters)}), READING)
 
     assert said is not None
     assert json.loads(said.run_row["parameters"][2]) == {"seed": 7, "reads": ["a", "b"]}
@@ -99,7 +99,7 @@ def test_parameters_beyond_the_limit_are_left_out_one_by_one_and_told_of() -> No
 
 @pytest.mark.parametrize("text", ["[" * 200_000, "{" + "x" * 200_000, "x" * 200_000])
 def test_one_value_is_cut(text: str) -> None:
-    said = parse_message(*heard({"RunId": "r", "CommandLine": text, "LogTail": text}), READING)
+    said = parse_message(*received({"RunId": "r", "CommandLine": text, "LogTail": text}), READING)
 
     assert said is not None
     assert len(said.run_row["command"][2]) == len(said.run_row["log"][2]) == TEXT_CHARS_MAX

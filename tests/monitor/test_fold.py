@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.runs import READING, RECEIVED_NS, activity_pairs, at, folded, heard, ns, run_pairs
+from monitor.runs import READING, RECEIVED_NS, activity_pairs, at, folded, ns, received, run_pairs
 from tocsin.monitor.fold import RunMessage, merge, parse_message
 from tocsin.monitor.rules import FIELD_RULES, MERGES, STATE_RULES, WANTED
 from tocsin.monitor.states import (
@@ -23,7 +23,7 @@ from tocsin.monitor.states import (
 )
 from tocsin.ontology import built_in
 
-WHOLE_RUN = heard(
+WHOLE_RUN = received(
     run_pairs("WorkflowCreated", 0, WorkflowName="blast", PlannedActivities="3"),
     run_pairs("WorkflowStarted", 1, WorkflowVersion="7", UserName="ada", Host="head"),
     activity_pairs("split-1", "ActivityQueued", 2),
@@ -139,7 +139,7 @@ def test_a_whole_run_ends_in_the_states_that_were_told() -> None:
 def test_a_run_is_in_the_state_of_its_last_phase(
     concepts: list[tuple[str, float]], state: str
 ) -> None:
-    messages = heard(*(run_pairs(concept, seconds) for concept, seconds in concepts))
+    messages = received(*(run_pairs(concept, seconds) for concept, seconds in concepts))
 
     assert run_state(folded(messages)[0]["r"]) == state
     assert run_state(folded(reversed(messages))[0]["r"]) == state
@@ -164,14 +164,14 @@ def test_a_run_is_in_the_state_of_its_last_phase(
 def test_an_attempt_is_in_the_state_of_its_last_phase(
     concepts: list[tuple[str, float]], state: str
 ) -> None:
-    messages = heard(*(activity_pairs("a", concept, seconds) for concept, seconds in concepts))
+    messages = received(*(activity_pairs("a", concept, seconds) for concept, seconds in concepts))
 
     assert attempt_state(folded(messages)[1]["r", "a", 1]) == state
     assert attempt_state(folded(reversed(messages))[1]["r", "a", 1]) == state
 
 
 def test_what_only_ended_failed_if_its_exit_code_says_so() -> None:
-    messages = heard(activity_pairs("a", "ActivityClosed", 2, ExitCode="3"))
+    messages = received(activity_pairs("a", "ActivityClosed", 2, ExitCode="3"))
 
     assert attempt_state(folded(messages)[1]["r", "a", 1]) == "failed"
 
@@ -201,7 +201,7 @@ def test_a_plan_makes_activities_that_wait_to_be_heard_of() -> None:
         ]
     )
 
-    runs, attempts = folded(heard(run_pairs("WorkflowCreated", 0, ActivityPlan=plan)))
+    runs, attempts = folded(received(run_pairs("WorkflowCreated", 0, ActivityPlan=plan)))
 
     assert {key[1]: attempt_state(row) for key, row in attempts.items()} == {
         "a": "planned",
@@ -212,7 +212,7 @@ def test_a_plan_makes_activities_that_wait_to_be_heard_of() -> None:
 
 
 def test_an_event_of_an_activity_that_is_not_named_is_told_of_its_run() -> None:
-    runs, attempts = folded(heard(run_pairs("ActivityFailed", 3)))
+    runs, attempts = folded(received(run_pairs("ActivityFailed", 3)))
 
     assert attempts == {}
     assert runs["r"]["nameless_at"] == 1
@@ -225,7 +225,7 @@ def test_a_message_without_a_run_says_nothing() -> None:
 
 
 def test_an_end_before_its_start_has_no_duration() -> None:
-    messages = heard(
+    messages = received(
         activity_pairs("a", "ActivityExecuting", 20), activity_pairs("a", "ActivitySucceeded", 5)
     )
 
@@ -237,7 +237,7 @@ def test_an_end_before_its_start_has_no_duration() -> None:
 
 def test_of_two_clocks_eight_hours_apart_the_duration_is_taken_from_one() -> None:
     skew_s = 8 * 3_600
-    messages = heard(
+    messages = received(
         activity_pairs("a", "ActivityExecuting", 100),
         activity_pairs("a", "ActivityClosed", 106),
         activity_pairs("a", "ActivityExecuting", 101 + skew_s),
@@ -252,7 +252,7 @@ def test_of_two_clocks_eight_hours_apart_the_duration_is_taken_from_one() -> Non
 
 
 def test_a_duration_that_was_told_stands_against_another_zone() -> None:
-    messages = heard(
+    messages = received(
         activity_pairs("a", "ActivityExecuting", 100),
         activity_pairs("a", "ActivitySucceeded", 102 + 5.5 * 3_600, Duration="2.2"),
     )
@@ -271,12 +271,12 @@ def test_only_whole_half_hours_from_one_on_are_a_zone() -> None:
 
 
 def test_a_silent_run_is_lost_after_three_heartbeats_or_else_after_the_setting() -> None:
-    plain = folded(heard(run_pairs("WorkflowStarted", 0), received_ns=ns(0)))[0]["r"]
+    plain = folded(received(run_pairs("WorkflowStarted", 0), received_ns=ns(0)))[0]["r"]
     beating = folded(
-        heard(run_pairs("WorkflowStarted", 0, HeartbeatSeconds="10"), received_ns=ns(0))
+        received(run_pairs("WorkflowStarted", 0, HeartbeatSeconds="10"), received_ns=ns(0))
     )[0]["r"]
-    ended = folded(heard(run_pairs("WorkflowCompleted", 0)))[0]["r"]
-    waiting = folded(heard(run_pairs("WorkflowSuspended", 0)))[0]["r"]
+    ended = folded(received(run_pairs("WorkflowCompleted", 0)))[0]["r"]
+    waiting = folded(received(run_pairs("WorkflowSuspended", 0)))[0]["r"]
 
     assert lost_at_ns(plain, 60) == ns(60)
     assert lost_at_ns(beating, 60) == ns(30)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from monitor.kept import Kept
-from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
+from monitor.runs import RECEIVED_NS, activity_pairs, at, ns, received, run_pairs
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.monitor.fold import RunMessage
 from tocsin.monitor.generations import Boundary, Generations, named
+from tocsin.wire.api.run_views import ReusedInfo
 
 NOW_NS = RECEIVED_NS
 DAY_S = 86_400
@@ -58,7 +59,7 @@ def shown(kept: Kept) -> dict[str, tuple[str, str | None, float | None]]:
 
 
 def test_a_run_id_that_is_used_again_is_a_run_of_its_own(kept: Kept) -> None:
-    kept.fold(heard(*one_run(0), *one_run(60, depth="2")))
+    kept.fold(received(*one_run(0), *one_run(60, depth="2")))
 
     first, second = kept.asked.runs.run("r", NOW_NS), kept.asked.runs.run("r~2", NOW_NS)
 
@@ -76,7 +77,7 @@ def test_a_run_id_that_is_used_again_is_a_run_of_its_own(kept: Kept) -> None:
 def test_a_third_run_is_the_third_however_the_log_is_cut_into_batches(
     batch: int, kept: Kept
 ) -> None:
-    kept.fold(heard(*one_run(0), *one_run(60), *one_run(120)), batch=batch)
+    kept.fold(received(*one_run(0), *one_run(60), *one_run(120)), batch=batch)
 
     assert shown(kept) == {
         "r": ("completed", at(0.1), 10.0),
@@ -96,7 +97,7 @@ def test_a_run_of_each_night_under_one_id_is_no_matter_of_time_zones(kept: Kept)
 def test_what_comes_late_goes_to_the_run_that_it_is_of(kept: Kept) -> None:
     *most, last = one_run(0)
     late = activity_pairs("b", "ActivitySucceeded", 8, CpuSeconds="5")
-    kept.fold(heard(*most, last, *one_run(60)[:3], late, *one_run(60)[3:]))
+    kept.fold(received(*most, last, *one_run(60)[:3], late, *one_run(60)[3:]))
 
     assert kept.asked.runs.run("r", NOW_NS).activities.known == 2
     assert kept.asked.runs.run("r~2", NOW_NS).activities.known == 1
@@ -105,7 +106,7 @@ def test_what_comes_late_goes_to_the_run_that_it_is_of(kept: Kept) -> None:
 
 def test_an_earlier_run_that_was_sent_later_from_the_spool_is_told_apart(kept: Kept) -> None:
     later, earlier = one_run(4_000, depth="2"), one_run(0)
-    kept.fold(heard(*later[:3], *earlier, *later[3:]))
+    kept.fold(received(*later[:3], *earlier, *later[3:]))
 
     assert shown(kept) == {
         "r": ("completed", at(4_000.1), 10.0),  # the first that was heard of
@@ -115,7 +116,7 @@ def test_an_earlier_run_that_was_sent_later_from_the_spool_is_told_apart(kept: K
 
 
 def test_a_run_that_was_killed_and_started_again_later_is_two_runs(kept: Kept) -> None:
-    kept.fold(heard(*one_run(0)[:3], *one_run(4_000)))
+    kept.fold(received(*one_run(0)[:3], *one_run(4_000)))
 
     assert shown(kept) == {
         "r": ("lost", at(0.1), 0.9),
@@ -127,20 +128,20 @@ def test_a_start_that_is_told_twice_is_one_start(kept: Kept) -> None:
     by_another_clock = run_pairs("WorkflowStarted", 3)
     in_another_zone = run_pairs("WorkflowStarted", 8 * 3_600)
     created, *rest = one_run(0)
-    kept.fold(heard(created, by_another_clock, in_another_zone, *rest, by_another_clock))
+    kept.fold(received(created, by_another_clock, in_another_zone, *rest, by_another_clock))
 
     assert list(shown(kept)) == ["r"]
 
 
 def test_a_run_that_waited_for_an_hour_before_it_began_is_one_run(kept: Kept) -> None:
     created, *rest = one_run(0)
-    kept.fold(heard({**created, "WorkflowCreated": at(-3_700)}, *rest))
+    kept.fold(received({**created, "WorkflowCreated": at(-3_700)}, *rest))
 
     assert list(shown(kept)) == ["r"]
 
 
 def test_each_use_of_an_id_is_learnt_from(kept: Kept) -> None:
-    kept.fold(heard(*one_run(0), *one_run(60), *one_run(120)))
+    kept.fold(received(*one_run(0), *one_run(60), *one_run(120)))
 
     assert [each.id for each, _, _ in kept.asked.estimates.past_runs("w")] == ["r", "r~2", "r~3"]
 
@@ -159,29 +160,29 @@ def test_the_number_goes_on_when_the_runs_before_were_forgotten(tmp_path: Path) 
 
 
 def test_a_database_of_before_goes_on_with_the_run_that_it_has(kept: Kept) -> None:
-    kept.fold(heard(*one_run(0)))
+    kept.fold(received(*one_run(0)))
     kept.store._connection.execute("DELETE FROM generations")  # as version 3 had none
 
-    kept.store.write(heard(*one_run(0), *one_run(60))[5:], 10)
+    kept.store.write(received(*one_run(0), *one_run(60))[5:], 10)
 
     assert list(shown(kept)) == ["r~2", "r"]
 
 
 def test_what_a_run_shares_its_id_with_is_told(kept: Kept) -> None:
-    kept.fold(heard(*one_run(0), *one_run(60), run_pairs("WorkflowStarted", 0, run="other")))
+    kept.fold(received(*one_run(0), *one_run(60), run_pairs("WorkflowStarted", 0, run="other")))
 
-    assert kept.asked.runs.run("r", NOW_NS).reused == {
-        "id": "r",
-        "number": 1,
-        "of": 2,
-        "last": "r~2",
-    }
-    assert kept.asked.runs.run("r~2", NOW_NS).reused == {
-        "id": "r",
-        "number": 2,
-        "of": 2,
-        "last": "r~2",
-    }
+    assert kept.asked.runs.run("r", NOW_NS).reused == ReusedInfo(
+        id="r",
+        number=1,
+        of=2,
+        last="r~2",
+    )
+    assert kept.asked.runs.run("r~2", NOW_NS).reused == ReusedInfo(
+        id="r",
+        number=2,
+        of=2,
+        last="r~2",
+    )
     assert kept.asked.runs.run("other", NOW_NS).reused is None
 
 

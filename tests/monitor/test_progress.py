@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from monitor.runs import NS_PER_S, activity_pairs, folded, heard, ns, run_pairs
+from monitor.runs import NS_PER_S, activity_pairs, folded, ns, received, run_pairs
 from tocsin.cli.format import counted
-from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES, done_count
+from tocsin.monitor.end_states import done_count
 from tocsin.monitor.states import attempt_state
 from tocsin.monitor.views import RunFacts, run_record
+from tocsin.wire.api.run_views import ACTIVITY_STATES, RUN_STATES
 
 SUCCEEDED = [activity_pairs(f"a-{n}", "ActivitySucceeded", 2) for n in range(11)]
 SKIPPED = [activity_pairs(f"s-{n}", "ActivitySkipped", 3) for n in range(6)]
@@ -35,7 +36,7 @@ BEGUN = run_pairs("WorkflowStarted", 0, PlannedActivities="18")
 def test_what_was_skipped_is_done_unless_something_failed(
     messages: list[dict[str, str]], progress: float, done: int
 ) -> None:
-    runs, attempts = folded(heard(*messages, received_ns=ns(5)))
+    runs, attempts = folded(received(*messages, received_ns=ns(5)))
     counts = Counter(map(attempt_state, attempts.values()))
 
     record = run_record(RunFacts("r", runs["r"], counts), ns(6), 60 * NS_PER_S)
@@ -53,7 +54,7 @@ def test_a_run_is_not_whole_that_never_heard_again_of_some(announced: dict[str, 
         *(activity_pairs(f"b-{n}", "ActivityExecuting", 2) for n in range(5)),
         run_pairs("WorkflowCompleted", 4),
     ]
-    runs, attempts = folded(heard(*messages, received_ns=ns(5)))
+    runs, attempts = folded(received(*messages, received_ns=ns(5)))
     counts = Counter(map(attempt_state, attempts.values()))
 
     record = run_record(RunFacts("r", runs["r"], counts), ns(6), 60 * NS_PER_S)

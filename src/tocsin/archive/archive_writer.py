@@ -46,7 +46,7 @@ class Waiting(NamedTuple):
 
     damaged: list[Piece]
     unread: list[Piece]
-    """What the machine does not read. They may be sound, and are tried again."""
+    """What the machine does not read. They may be undamaged, and are tried again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,11 +151,11 @@ class FactsReader:
         self._steps[concept] = step
         return step
 
-    def read(self, heard: RunMessage) -> tuple[dict[str, Any], int]:
+    def read(self, message: RunMessage) -> tuple[dict[str, Any], int]:
         """What the message says, by member; and when it happened, in microseconds."""
-        stamps = MessageTimes(heard, self.reading)
+        stamps = MessageTimes(message, self.reading)
         found: dict[str, Any] = {}
-        pairs = heard.pairs
+        pairs = message.pairs
         steps = self._steps
         for concept, text in pairs.items():
             step = steps.get(concept) or self._step(concept)

@@ -2,7 +2,7 @@
 
 What an older one did not know is null, what a newer one added is left out, and what cannot be
 made to fit is one error that names the file. What the machine does not read is another: the file
-may be sound, and nobody may set it aside for that.
+may be undamaged, and nobody may set it aside for that.
 """
 
 from __future__ import annotations

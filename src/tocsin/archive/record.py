@@ -150,7 +150,7 @@ def _messages(events: Sequence[Stored], facts_reader: FactsReader) -> dict[str, 
     attempts: list[int | None] = [None] * count
     is_message = [False] * count
     for place, stored in enumerate(events):
-        message = _heard(stored, facts_reader)
+        message = _run_message(stored, facts_reader)
         if message is None:
             at_us.append(_happened_us(stored))
             continue
@@ -182,7 +182,7 @@ def _messages(events: Sequence[Stored], facts_reader: FactsReader) -> dict[str, 
     }
 
 
-def _heard(stored: Stored, facts_reader: FactsReader) -> RunMessage | None:
+def _run_message(stored: Stored, facts_reader: FactsReader) -> RunMessage | None:
     try:
         return run_message(stored, facts_reader.reading.vocabulary)
     except BadRunId:

@@ -25,7 +25,7 @@ from tocsin.errors.archive import ArchiveFileGone, ArchiveFileNotRead, BadArchiv
 MOVE_IT: Final = "Restore it from a backup, or move it out of the archive and do without it."
 FINDINGS_MAX: Final = 1_000  # then it is said that there are more
 
-# What was not read may be sound; but nobody can say that all is well.
+# What was not read may be undamaged; but nobody can say that all is well.
 Level = Literal["damage", "unread", "note"]
 Progress = Callable[[int, int], None]
 

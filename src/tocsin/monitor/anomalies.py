@@ -8,7 +8,6 @@ from typing import Final
 from tocsin.event.instant import NS_PER_S, iso8601_ns, rfc3339, seconds_between
 from tocsin.monitor.durations import rough_duration_text
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.records import Anomaly
 from tocsin.monitor.states import (
     CLOCKS_APART_S_MAX,
     AttemptTimes,
@@ -18,6 +17,7 @@ from tocsin.monitor.states import (
     run_started_ns,
     was_restarted,
 )
+from tocsin.wire.api.run_views import AnomalyInfo
 
 CYCLE_SHOWN_MAX: Final = 8
 
@@ -43,16 +43,16 @@ _OVER: Final = {
 }
 
 
-def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
+def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[AnomalyInfo]:
     """What is odd about one attempt."""
-    found: list[Anomaly] = []
+    found: list[AnomalyInfo] = []
     started_ns = row.get("started", iso8601_ns(latest(row, "told_start")))
     ended_ns = row.get("ended")
     if _is_backwards(started_ns, ended_ns):
         assert started_ns is not None
         assert ended_ns is not None
         detail = f"it ended at {rfc3339(ended_ns)} and began at {rfc3339(started_ns)}"
-        found.append(Anomaly(END_BEFORE_START, detail, activity))
+        found.append(AnomalyInfo(END_BEFORE_START, detail, activity))
         if is_zone_apart(seconds_between(ended_ns, started_ns)) and not times.is_skewed:
             found.append(_skew(ended_ns, started_ns, activity))
     if times.is_skewed:
@@ -61,36 +61,36 @@ def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[Anomaly]:
         found.append(_ahead(row, activity))
     if len(row.get("ends", ())) > 1:
         detail = f"it was reported that it {' and that it '.join(row['ends'])}"
-        found.append(Anomaly(TWO_ENDS, detail, activity))
+        found.append(AnomalyInfo(TWO_ENDS, detail, activity))
     found += _too_much(row, activity)
     return found
 
 
-def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
+def of_run(row: Row, *, known: int, total: int | None) -> list[AnomalyInfo]:
     """What is odd about a run as a whole; `known` and `total` count its activities."""
-    found: list[Anomaly] = []
+    found: list[AnomalyInfo] = []
     started_ns, ended_ns = row.get("started"), row.get("ended")
     if _is_backwards(started_ns, ended_ns):
         assert started_ns is not None
         assert ended_ns is not None
         detail = f"it ended at {rfc3339(ended_ns)} and began at {rfc3339(started_ns)}"
-        found.append(Anomaly(END_BEFORE_START, detail))
+        found.append(AnomalyInfo(END_BEFORE_START, detail))
     if "ahead" in row:
         found.append(_ahead(row, None))
     if "nameless_at" in row:
         detail = "an event of an activity did not say of which"
-        found.append(Anomaly(NO_ACTIVITY_ID, detail, seq=row["nameless_at"]))
+        found.append(AnomalyInfo(NO_ACTIVITY_ID, detail, seq=row["nameless_at"]))
     if "undated_at" in row:
         detail = "the time of an event was not valid, so that of its message was used"
-        found.append(Anomaly(NO_TIME, detail, seq=row["undated_at"]))
+        found.append(AnomalyInfo(NO_TIME, detail, seq=row["undated_at"]))
     if len(row.get("ends", ())) > 1:
-        found.append(Anomaly(TWO_ENDS, f"it was reported to be {' and '.join(row['ends'])}"))
+        found.append(AnomalyInfo(TWO_ENDS, f"it was reported to be {' and '.join(row['ends'])}"))
     if began_again(row):
         detail = (
             f"it began at {rfc3339(row['started'])} and again at {rfc3339(row['started_last'])}; "
             "what both runs did is shown as one"
         )
-        found.append(Anomaly(USED_AGAIN, detail))
+        found.append(AnomalyInfo(USED_AGAIN, detail))
     if ended_ns is not None and not was_restarted(row):
         found += _beyond(AFTER_THE_END, ended_ns, row.get("active_last"))
     if started_ns is not None:
@@ -98,7 +98,7 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[Anomaly]:
     if total is not None and known > total:
         are = "activity is" if known == 1 else "activities are"
         detail = f"{known:,} {are} known, and {total:,} were planned"
-        found.append(Anomaly(MORE_THAN_PLANNED, detail))
+        found.append(AnomalyInfo(MORE_THAN_PLANNED, detail))
     found += _too_much(row, None)
     return found
 
@@ -110,14 +110,14 @@ def _is_backwards(started_ns: int | None, ended_ns: int | None) -> bool:
     return not is_same_moment(started_ns, ended_ns)
 
 
-def _too_much(row: Row, activity: str | None) -> list[Anomaly]:
+def _too_much(row: Row, activity: str | None) -> list[AnomalyInfo]:
     return [
-        Anomaly(TOO_MUCH, f"of its {_OVER.get(each, each)} only a part is kept", activity)
+        AnomalyInfo(TOO_MUCH, f"of its {_OVER.get(each, each)} only a part is kept", activity)
         for each in row.get("over", ())
     ]
 
 
-def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[Anomaly]:
+def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[AnomalyInfo]:
     """The second is more than a little after the first, which it should not be."""
     if first_ns is None or second_ns is None:
         return []
@@ -127,19 +127,19 @@ def _beyond(kind: str, first_ns: int | None, second_ns: int | None) -> list[Anom
     if apart_s <= CLOCKS_APART_S_MAX:
         return []
     return [
-        Anomaly(
+        AnomalyInfo(
             kind, f"by {rough_duration_text(apart_s)} ({rfc3339(first_ns)}, {rfc3339(second_ns)})"
         )
     ]
 
 
-def _skew(first_ns: int, second_ns: int, activity: str | None) -> Anomaly:
+def _skew(first_ns: int, second_ns: int, activity: str | None) -> AnomalyInfo:
     hours = round(abs(second_ns - first_ns) / NS_PER_S / 1_800) / 2
     detail = (
         f"two times that belong together are {hours:g} h apart ({rfc3339(first_ns)}, "
         f"{rfc3339(second_ns)}): one of them is in another time zone"
     )
-    return Anomaly(ZONE_SKEW, detail, activity)
+    return AnomalyInfo(ZONE_SKEW, detail, activity)
 
 
 def _furthest(row: Row) -> tuple[int, int]:
@@ -150,11 +150,11 @@ def _furthest(row: Row) -> tuple[int, int]:
     return row.get("started") or row.get("queued") or 0, row.get("ended") or 0
 
 
-def _ahead(row: Row, activity: str | None) -> Anomaly:
+def _ahead(row: Row, activity: str | None) -> AnomalyInfo:
     detail = (
         f"a time was {rough_duration_text(row['ahead'] / NS_PER_S)} ahead of when it was received"
     )
-    return Anomaly(FROM_THE_FUTURE, detail, activity, seq=row.get("ahead_at"))
+    return AnomalyInfo(FROM_THE_FUTURE, detail, activity, seq=row.get("ahead_at"))
 
 
 def find_cycle(parents: Mapping[str, Iterable[str]]) -> list[str]:
@@ -179,9 +179,9 @@ def find_cycle(parents: Mapping[str, Iterable[str]]) -> list[str]:
     return []
 
 
-def of_cycle(cycle: list[str]) -> list[Anomaly]:
+def of_cycle(cycle: list[str]) -> list[AnomalyInfo]:
     """The circle as an anomaly of its run."""
     if not cycle:
         return []
     names = [each[:80] for each in [*cycle[:CYCLE_SHOWN_MAX], cycle[0]]]
-    return [Anomaly(CYCLE, f"these wait for each other: {' <- '.join(names)}")]
+    return [AnomalyInfo(CYCLE, f"these wait for each other: {' <- '.join(names)}")]

@@ -1,4 +1,4 @@
-"""Estimates as the API answers them: shaped here, and nowhere else."""
+"""Estimates of runs as the API answers them."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tocsin.monitor.durations import duration_text
+from tocsin.wire.api.run_views import HintInfo
 
 TASKS_MAX = 5_000  # of a larger run, the first so many are looked at
 LOOK_BACK_MAX = 64  # tasks ended before one started, latest first, that it may have waited for
@@ -40,16 +41,6 @@ class TaskSpan:
         return self.started_s if self.asked_s is None else min(self.asked_s, self.started_s)
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """`second` waited for `first` without need; together they would have saved so many seconds."""
-
-    first: str
-    second: str
-    saves_s: float
-    why: str
-
-
 def why_no_hints(tasks: Sequence[TaskSpan]) -> str | None:
     """Why there can be no hints; None if there can."""
     if not tasks:
@@ -59,7 +50,7 @@ def why_no_hints(tasks: Sequence[TaskSpan]) -> str | None:
     return None
 
 
-def hints(tasks: Sequence[TaskSpan], slots: int) -> list[Hint]:
+def hints(tasks: Sequence[TaskSpan], slots: int) -> list[HintInfo]:
     """What could have run at once, by pairs of types, the most time saved first.
 
     A task could have started as soon as its data was there and a slot was free. Whatever it waited
@@ -98,7 +89,7 @@ def hints(tasks: Sequence[TaskSpan], slots: int) -> list[Hint]:
 class _Wait:
     begin_s: float
     end_s: float
-    was_told: bool
+    is_declared: bool
 
 
 def _consistent(ran: Sequence[TaskSpan]) -> list[int]:
@@ -173,18 +164,18 @@ def _first_free(spans: Sequence[tuple[float, float]], after_s: float, before_s: 
     return max(begin_s, after_s)
 
 
-def _hint(pair: tuple[str, str], waits: Sequence[_Wait]) -> Hint:
+def _hint(pair: tuple[str, str], waits: Sequence[_Wait]) -> HintInfo:
     """One hint for a pair of types; time saved twice at once is counted once."""
     saves_s, until_s = 0.0, 0.0
     for wait in sorted(waits):
         saves_s += max(wait.end_s - max(wait.begin_s, until_s), 0.0)
         until_s = max(until_s, wait.end_s)
-    was_told = any(wait.was_told for wait in waits)
-    cause = "that order is declared" if was_told else "the reason for the wait is not known"
+    is_declared = any(wait.is_declared for wait in waits)
+    cause = "that order is declared" if is_declared else "the reason for the wait is not known"
     first, second = pair
     count = f"{len(waits)} times" if len(waits) > 1 else "once"
     why = (
         f"{second} waited for {first} {count}, though it reads none of its data and there was "
         f"room for both; {cause}. Side by side they would save up to {duration_text(saves_s)}."
     )
-    return Hint(first, second, saves_s, why)
+    return HintInfo(first=first, second=second, saves_s=saves_s, why=why)

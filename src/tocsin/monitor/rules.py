@@ -137,7 +137,7 @@ _ACTIVITY_FIELDS: Final = (
     FieldRule("activity", "ActivityTerminalEvent", "ended", "max", "time"),
     FieldRule("activity", "ActivityRetrying", "ended_first", "min", "time"),
     FieldRule("activity", "ActivityRetrying", "ended", "max", "time"),
-    # Told within other messages: a trace that came without the events it sums up.
+    # Reported within other messages: a trace that came without the events it sums up.
     FieldRule("activity", "StartTime", "told_start", "latest", "text"),
     FieldRule("activity", "EndTime", "told_end", "latest", "text"),
     FieldRule("activity", "Duration", "told_duration_s", "latest", "number"),

@@ -9,9 +9,10 @@ from typing import Final, cast
 from zlib import crc32
 
 from tocsin.event.instant import NS_PER_S, iso8601_ns, seconds_between
+from tocsin.monitor.end_states import ENDED_RUN
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.records import ENDED_RUN, ActivityState, RunState
 from tocsin.monitor.rules import ENDING
+from tocsin.wire.api.run_views import ActivityState, RunState
 
 HEARTBEATS_MISSED_MAX: Final = 3
 HEARTBEAT_S_MAX: Final = 86_400.0
@@ -44,20 +45,20 @@ def attempt_times(row: Row) -> AttemptTimes:
     started_ns = row.get("started", iso8601_ns(latest(row, "told_start")))
     ended_ns = row.get("ended")
     if ended_ns is not None:
-        ended_ns = ended_ns if latest(row, "told_end") is None else _told_end(row, ended_ns)
-    told_s = latest(row, "told_duration_s")
-    told_s = told_s if told_s is not None and told_s >= 0 else None
+        ended_ns = ended_ns if latest(row, "told_end") is None else _reported_end(row, ended_ns)
+    reported_s = latest(row, "told_duration_s")
+    reported_s = float(reported_s) if reported_s is not None and reported_s >= 0 else None
     is_skewed = _is_skewed(row)
     if is_skewed and started_ns is not None and ended_ns is not None:
         started_ns, ended_ns = _same_clock(row, started_ns, ended_ns)
     elif ended_ns is not None and _first_end_ns(row, ended_ns) < _again_ns(row) <= ended_ns:
         started_ns = _again_ns(row)
     duration_s = _duration(started_ns, ended_ns)
-    if told_s is not None and ended_ns is not None:
+    if reported_s is not None and ended_ns is not None:
         if duration_s is None:
-            duration_s = told_s
-        elif is_zone_apart(duration_s - told_s):
-            duration_s, is_skewed = told_s, True
+            duration_s = reported_s
+        elif is_zone_apart(duration_s - reported_s):
+            duration_s, is_skewed = reported_s, True
     if duration_s is None and is_same_moment(started_ns, ended_ns):
         duration_s = 0.0
     return AttemptTimes(state, row.get("queued"), started_ns, ended_ns, duration_s, is_skewed)
@@ -138,8 +139,8 @@ def lost_at_ns(row: Row, silence_s: float) -> int | None:
         return None
     if state == "suspended" and latest(row, "heartbeat_s") is None:
         return None  # it waits for a person, who may take days
-    heard_ns: int = row.get("last_received", 0)
-    return heard_ns + silence_ns_max(row, silence_s)
+    received_ns: int = row.get("last_received", 0)
+    return received_ns + silence_ns_max(row, silence_s)
 
 
 def in_run(state: str, run: str) -> ActivityState:
@@ -176,10 +177,10 @@ def _duration(started_ns: int | None, ended_ns: int | None) -> float | None:
     return seconds_between(started_ns, ended_ns)
 
 
-def _told_end(row: Row, ended_ns: int) -> int:
+def _reported_end(row: Row, ended_ns: int) -> int:
     """The end in a trace, where it is by the same clock as the start in it."""
-    told_ns = iso8601_ns(latest(row, "told_end"))
-    return ended_ns if told_ns is None or "started" in row else told_ns
+    reported_ns = iso8601_ns(latest(row, "told_end"))
+    return ended_ns if reported_ns is None or "started" in row else reported_ns
 
 
 def _is_skewed(row: Row) -> bool:

@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import asdict, replace
 
 from tocsin.event.instant import rfc3339_or_none, seconds_between
 from tocsin.event.json_reading import read_json
 from tocsin.monitor.anomalies import of_cycle, of_run
+from tocsin.monitor.end_states import ENDED_RUN, done_count
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.records import (
-    ENDED_RUN,
-    ActivityCounts,
-    ActivityRecord,
-    Anomaly,
-    RunRecord,
-    RunState,
-    WorkflowFile,
-    done_count,
-)
 from tocsin.monitor.rules import RESOURCE
 from tocsin.monitor.states import (
     attempt_times,
@@ -30,6 +22,16 @@ from tocsin.monitor.states import (
     lost_at_ns,
     run_started_ns,
     run_state,
+)
+from tocsin.wire.api.run_views import (
+    ActivityInfo,
+    AnomalyInfo,
+    CountsInfo,
+    FileInfo,
+    ReusedInfo,
+    RunDetails,
+    RunInfo,
+    RunState,
 )
 
 INHERITED: Final = (
@@ -62,7 +64,7 @@ def state_at(row: Row, now_ns: int, silence_s: float) -> RunState:
     return "lost" if lost_ns is not None and now_ns > lost_ns else run_state(row)
 
 
-def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
+def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunInfo:
     """A run as lists show it."""
     row = facts.row
     state = state_at(row, now_ns, silence_s)
@@ -71,11 +73,12 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
     by_state = counts_in_run(facts.counts, state)
     counts = _counts(row, by_state)
     anomalies = _own_anomalies(facts)
-    return RunRecord(
+    return RunInfo(
         id=facts.id,
         workflow=latest(row, "workflow") or "",
         version=latest(row, "version") or "",
         engine=latest(row, "engine") or "",
+        engine_version=latest(row, "engine_version") or "",
         user=latest(row, "user") or "",
         host=latest(row, "host") or "",
         state=state,
@@ -87,22 +90,23 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunRecord:
         activities=counts,
         progress=_progress(row, counts, done_count(by_state, state), state),
         anomalies=facts.odd + len(anomalies),
-        engine_version=latest(row, "engine_version") or "",
     )
 
 
 def whole_run(
-    record: RunRecord,
+    record: RunInfo,
     facts: RunFacts,
-    of_activities: Iterable[Anomaly] = (),
+    of_activities: Iterable[AnomalyInfo] = (),
     types: Mapping[str, Mapping[str, int]] | None = None,
     *,
     retried: int = 0,
-) -> RunRecord:
+    reused: ReusedInfo | None = None,
+    alerts: Iterable[dict[str, Any]] = (),
+) -> RunDetails:
     """The run with all that its own page shows."""
     row = facts.row
-    return replace(
-        record,
+    return RunDetails(
+        **asdict(record),
         error=latest(row, "error"),
         trace=latest(row, "trace"),
         working_directory=latest(row, "working_directory"),
@@ -111,11 +115,13 @@ def whole_run(
         exit_code=latest(row, "exit_code"),
         resources={**facts.used, **resources(row)},
         anomaly_list=(*_own_anomalies(facts), *of_activities),
+        alerts=tuple(alerts),
         parameters=read_object(latest(row, "parameters")),
         files=files_of(row),
         plan=planned_counts(row),
         types={name: counts_in_run(counts, record.state) for name, counts in (types or {}).items()},
         retried=retried,
+        reused=reused,
     )
 
 
@@ -129,10 +135,10 @@ def inherited(attempts: Mapping[int, Row]) -> Row:
 
 def activity_record(
     run: str, name: str, attempts: Mapping[int, Row], run_is: str, *, kind: str = ""
-) -> ActivityRecord:
+) -> ActivityInfo:
     """An activity as its latest attempt left it."""
     numbers = sorted(attempts)
-    tries: list[ActivityRecord] = []
+    tries: list[ActivityInfo] = []
     for number in numbers:
         shared = inherited({each: attempts[each] for each in numbers if each <= number})
         tries.append(_attempt_record(run, name, number, {**shared, **attempts[number]}, kind))
@@ -150,10 +156,11 @@ def activity_record(
     )
 
 
-def _attempt_record(run: str, name: str, number: int, row: Row, kind: str) -> ActivityRecord:
+def _attempt_record(run: str, name: str, number: int, row: Row, kind: str) -> ActivityInfo:
     times = attempt_times(row)
-    return ActivityRecord(
+    return ActivityInfo(
         id=name,
+        run=run,
         type=kind or latest(row, "type") or "",
         version=latest(row, "version") or "",
         attempt=number,
@@ -167,7 +174,10 @@ def _attempt_record(run: str, name: str, number: int, row: Row, kind: str) -> Ac
         error=latest(row, "error"),
         trace=latest(row, "trace"),
         log=latest(row, "log"),
+        log_file=latest(row, "log_file"),
         command=latest(row, "command"),
+        job=latest(row, "job"),
+        container=latest(row, "container"),
         inputs=tuple(row.get("inputs", ())),
         outputs=tuple(row.get("outputs", ())),
         input_bytes=latest(row, "input_bytes"),
@@ -175,17 +185,13 @@ def _attempt_record(run: str, name: str, number: int, row: Row, kind: str) -> Ac
         external_bytes=latest(row, "external_bytes"),
         resources=resources(row),
         parents=tuple(row.get("parents", ())),
-        log_file=latest(row, "log_file"),
-        job=latest(row, "job"),
-        container=latest(row, "container"),
-        run=run,
     )
 
 
 def resources(row: Row) -> dict[str, float]:
     """What was used, by concept."""
     return {
-        name.removeprefix(RESOURCE): cell[2] if isinstance(cell, list) else cell
+        name.removeprefix(RESOURCE): float(cell[2] if isinstance(cell, list) else cell)
         for name, cell in sorted(row.items())
         if name.startswith(RESOURCE)
     }
@@ -210,17 +216,17 @@ def planned_counts(row: Row) -> dict[str, int]:
     }
 
 
-def files_of(row: Row) -> tuple[WorkflowFile, ...]:
+def files_of(row: Row) -> tuple[FileInfo, ...]:
     """The files of the workflow's definition, by path."""
-    found: dict[str, WorkflowFile] = {}
+    found: dict[str, FileInfo] = {}
     for text in row.get("files", ()):
         item = read_object(text)
         path, digest, content = item.get("path"), item.get("sha256"), item.get("text")
         if isinstance(path, str):
-            found[path] = WorkflowFile(
-                path,
-                digest if isinstance(digest, str) else "",
-                content if isinstance(content, str) else None,
+            found[path] = FileInfo(
+                path=path,
+                sha256=digest if isinstance(digest, str) else "",
+                text=content if isinstance(content, str) else None,
             )
     return tuple(found.values())
 
@@ -234,22 +240,22 @@ def read_object(text: str | None) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _own_anomalies(facts: RunFacts) -> list[Anomaly]:
+def _own_anomalies(facts: RunFacts) -> list[AnomalyInfo]:
     # An engine reports what it dropped from its plan as skipped, and counts no more.
     known = sum(count for state, count in facts.counts.items() if state != "skipped")
     found = of_run(facts.row, known=known, total=planned_total(facts.row))
     return found + of_cycle(list(facts.cycle))
 
 
-def _counts(row: Row, counts: Mapping[str, int]) -> ActivityCounts:
+def _counts(row: Row, counts: Mapping[str, int]) -> CountsInfo:
     known = sum(counts.values())
     total = planned_total(row)
     if total is None and "plan" in row:
         total = known
-    return ActivityCounts(total=total, known=known, **counts)
+    return CountsInfo(total=total, known=known, **counts)
 
 
-def _progress(row: Row, counts: ActivityCounts, done: int, state: str) -> float | None:
+def _progress(row: Row, counts: CountsInfo, done: int, state: str) -> float | None:
     """What failed is not done, and what was not announced cannot be weighed.
 
     Who says that a run completed knows of what failed in it, but not of what never sent an event
@@ -259,7 +265,7 @@ def _progress(row: Row, counts: ActivityCounts, done: int, state: str) -> float 
         return 1.0
     if counts.total is None and state != "completed":
         reported = latest(row, "progress")
-        return reported if reported is not None and 0 <= reported <= 1 else None
+        return float(reported) if reported is not None and 0 <= reported <= 1 else None
     whole = max(counts.total or 0, counts.known)
     return round(done / whole, 4) if whole else None
 

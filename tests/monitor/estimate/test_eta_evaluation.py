@@ -86,11 +86,11 @@ def test_no_estimate_and_no_baseline_depends_on_what_comes_later(stage: float) -
     one = run(99, 9)
     now_s = stage * one.makespan_s
 
-    told = progress_at(one, now_s)
-    told_otherwise = progress_at(with_another_future(one, now_s), now_s)
+    reported = progress_at(one, now_s)
+    reported_otherwise = progress_at(with_another_future(one, now_s), now_s)
 
-    assert told == told_otherwise
-    assert estimate(known, told) == estimate(known, told_otherwise)
+    assert reported == reported_otherwise
+    assert estimate(known, reported) == estimate(known, reported_otherwise)
 
 
 class Unread(dict[int, Done]):
@@ -144,11 +144,11 @@ def test_a_run_is_estimated_from_the_others_alone() -> None:
 
 def test_the_report_has_the_shape_that_others_rely_on() -> None:
     runs = [run(seed, samples) for seed, samples in enumerate([4, 4, 8, 8, 12])]
-    told: list[int] = []
+    reported: list[int] = []
 
-    report = as_report({"made up": evaluate(runs, told.append)})
+    report = as_report({"made up": evaluate(runs, reported.append)})
 
-    assert told[-1] == 2 * len(runs)
+    assert reported[-1] == 2 * len(runs)
     applications = report["applications"]
     assert isinstance(applications, dict)
     for found in (applications["made up"], report["median"]):

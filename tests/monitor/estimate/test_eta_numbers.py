@@ -156,7 +156,7 @@ def test_the_numbers_of_a_plan_reach_the_estimate_and_those_told_last_count() ->
     plan[0]["numbers"] = {"--n": 7}
     late = RunMessage({"RunId": "r", "ActivityPlan": json.dumps(plan)}, 2, 2 * 10**18)
 
-    rows = [parse_message(heard, reading) for heard in (early, late)]
+    rows = [parse_message(received, reading) for received in (early, late)]
 
     found = [each.activities["a", 1] for each in rows if each is not None]
     assert [task_of("a", "t", "", row, "running", {}).numbers for row in found] == [

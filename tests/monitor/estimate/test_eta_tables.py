@@ -19,7 +19,7 @@ PAST = [run(seed, samples) for seed, samples in enumerate([8, 8, 10, 12])]
 NOTHING = learn([])
 
 
-def row(activity: str, seconds: float, version: str = "", **told: float) -> StatsRow:
+def row(activity: str, seconds: float, version: str = "", **reported: float) -> StatsRow:
     """An activity that took about so long in fifty runs."""
     times = dict(zip(("min_s", "p10_s", "p50_s", "p90_s", "p99_s", "max_s"), SPREAD, strict=True))
     numbers = {name: seconds * factor for name, factor in times.items()}
@@ -34,7 +34,7 @@ def row(activity: str, seconds: float, version: str = "", **told: float) -> Stat
         last_ended_ns=NOW_NS,
         **numbers,
     )
-    return replace(usual, **told)  # type: ignore[arg-type]
+    return replace(usual, **reported)  # type: ignore[arg-type]
 
 
 SPREAD = (0.8, 0.9, 1.0, 1.1, 1.2, 1.25)
@@ -136,7 +136,7 @@ def test_runs_that_are_in_the_tables_and_known_here_do_not_count_twice() -> None
 
 def test_runs_that_a_window_leaves_out_are_not_in_both() -> None:
     settled = [
-        replace(each, settled_seq=number, heard_ns=NOW_NS - number * DAY_NS)
+        replace(each, settled_seq=number, last_received_ns=NOW_NS - number * DAY_NS)
         for number, each in enumerate(PAST, 1)
     ]
     same = tuple(replace(each, runs=len(PAST), p50_s=99.0) for each in TRUE)
@@ -163,8 +163,8 @@ def test_runs_that_a_window_leaves_out_are_not_in_both() -> None:
 def test_the_tables_move_little_knowledge_more_than_much_and_less_when_they_are_old(
     age_days: int,
 ) -> None:
-    told = [replace(each, last_ended_ns=NOW_NS - age_days * DAY_NS) for each in TRUE]
-    slow = [replace(each, p50_s=2 * (each.p50_s or 0)) for each in told]
+    reported = [replace(each, last_ended_ns=NOW_NS - age_days * DAY_NS) for each in TRUE]
+    slow = [replace(each, p50_s=2 * (each.p50_s or 0)) for each in reported]
     moment = RunProgress(plan(10), 1.0, {}, {0: 0.0})
 
     def moved(past: list[PastRun]) -> float:

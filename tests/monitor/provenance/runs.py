@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.monitor.provenance import RunView, WorkflowVersion
-from tocsin.monitor.records import ActivityRecord, RunRecord, WorkflowFile
+from tocsin.wire.api.run_views import ActivityInfo, FileInfo, RunDetails
 
 SNAKEFILE = 'rule all:\n    input: "report.txt"\n'
 
@@ -14,7 +14,7 @@ def at(second: int) -> str:
 
 def ordinary_run() -> RunView:
     """split, then two counts, the second at its second try, a cached plot, a skipped mail."""
-    failed = ActivityRecord(
+    failed = ActivityInfo(
         id="count_b",
         type="count",
         attempt=1,
@@ -28,7 +28,7 @@ def ordinary_run() -> RunView:
         outputs=("counts/b.txt",),
     )
     activities = (
-        ActivityRecord(
+        ActivityInfo(
             id="split",
             type="split",
             state="succeeded",
@@ -42,7 +42,7 @@ def ordinary_run() -> RunView:
             input_bytes=3_000_000_000,
             resources={"CpuSeconds": 1.5, "MemoryPeak": 2_097_152.0},
         ),
-        ActivityRecord(
+        ActivityInfo(
             id="count_a",
             type="count",
             state="succeeded",
@@ -53,7 +53,7 @@ def ordinary_run() -> RunView:
             outputs=("counts/a.txt",),
             parents=("split",),
         ),
-        ActivityRecord(
+        ActivityInfo(
             id="count_b",
             type="count",
             attempt=2,
@@ -67,7 +67,7 @@ def ordinary_run() -> RunView:
             parents=("split",),
             tries=(failed,),
         ),
-        ActivityRecord(
+        ActivityInfo(
             id="plot",
             type="plot",
             state="cached",
@@ -76,9 +76,9 @@ def ordinary_run() -> RunView:
             outputs=("plot.png",),
             parents=("count_a", "count_b"),
         ),
-        ActivityRecord(id="mail", type="mail", state="skipped", parents=("plot",)),
+        ActivityInfo(id="mail", type="mail", state="skipped", parents=("plot",)),
     )
-    run = RunRecord(
+    run = RunDetails(
         id="r1",
         workflow="counting",
         version="3",
@@ -91,7 +91,7 @@ def ordinary_run() -> RunView:
         ended=at(10),
         parent="r0",
         parameters={"threads": 4, "rate": 0.5, "name": "Ann's", "deep": {"a": [1]}, "dry": True},
-        files=(WorkflowFile("Snakefile", "ab" * 32, SNAKEFILE),),
+        files=(FileInfo("Snakefile", "ab" * 32, SNAKEFILE),),
     )
     versions = (
         WorkflowVersion("counting", "3", previous="2"),
@@ -129,7 +129,7 @@ HOSTILE = [
 def hostile_run() -> RunView:
     """Every text of it is something that a notation might take for its own."""
     activities = tuple(
-        ActivityRecord(
+        ActivityInfo(
             id=text,
             type=text,
             version=text,
@@ -146,7 +146,7 @@ def hostile_run() -> RunView:
         )
         for number, text in enumerate(HOSTILE)
     )
-    run = RunRecord(
+    run = RunDetails(
         id='run "1"\n../x',
         workflow="w <b>\n",
         version="v 1\\",
@@ -156,6 +156,6 @@ def hostile_run() -> RunView:
         error="it\nfailed",
         started=at(0),
         parameters={text: text for text in HOSTILE},
-        files=tuple(WorkflowFile(text, "00", text) for text in HOSTILE),
+        files=tuple(FileInfo(text, "00", text) for text in HOSTILE),
     )
     return RunView(run, activities)

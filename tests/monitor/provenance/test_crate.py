@@ -15,13 +15,20 @@ from urllib.parse import unquote
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from rocrate.rocrate import ROCrate
 
-from monitor.provenance.runs import HOSTILE, SNAKEFILE, at, hostile_run, ordinary_run
+from monitor.provenance.runs import (
+    HOSTILE,
+    SNAKEFILE,
+    at,
+    hostile_run,
+    ordinary_run,
+)
 from tocsin.monitor.provenance import RunView, crate_zip
 from tocsin.monitor.provenance.crate.layout import ROOT, layout
 from tocsin.monitor.provenance.crate.missing import LISTED_MAX, missing_in
-from tocsin.monitor.records import ActivityRecord, WorkflowFile
+from tocsin.wire.api.run_views import ActivityInfo, FileInfo
 
 SHARED = Path(__file__).parents[4] / "shared"
 SAMPLE = SHARED / "data/workflows/engines/provenance_samples/runcrate_provenance_run_crate.json"
@@ -175,7 +182,7 @@ def dangling(view: RunView) -> set[str]:
 
 
 def without_files(view: RunView) -> RunView:
-    return replace(view, run=replace(view.run, files=()))
+    return replace(view, run=structs.replace(view.run, files=()))
 
 
 @pytest.mark.parametrize(
@@ -194,8 +201,8 @@ def test_every_reference_leads_somewhere_and_every_carried_file_is_there(
         if not entity.id.startswith("urn:"):
             assert (tmp_path / unquote(entity.id)).is_file()
     in_archive = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
-    told = {unquote(entity.id) for entity in crate.get_entities()}
-    assert in_archive <= told
+    reported = {unquote(entity.id) for entity in crate.get_entities()}
+    assert in_archive <= reported
 
 
 def test_without_the_workflow_it_is_a_crate_of_processes() -> None:
@@ -264,9 +271,9 @@ def test_files_lie_to_each_other_as_they_did() -> None:
 
 def test_a_file_too_long_to_be_sent_is_named_and_not_carried(tmp_path: Path) -> None:
     view = ordinary_run()
-    sources = (*view.run.files, WorkflowFile("big.smk", "cd" * 32, None))
+    sources = (*view.run.files, FileInfo("big.smk", "cd" * 32, None))
 
-    crate = loaded(unpacked(replace(view, run=replace(view.run, files=sources)), tmp_path))
+    crate = loaded(unpacked(replace(view, run=structs.replace(view.run, files=sources)), tmp_path))
 
     assert not (tmp_path / "workflow/big.smk").exists()
     assert crate.get("urn:tocsin:run:r1:source:big.smk")["sha256"] == "cd" * 32
@@ -301,7 +308,7 @@ def shape(entities: dict[str, dict[str, Any]]) -> set[tuple[str, str, str]]:
 
 
 def test_files_of_a_directory_that_was_made_come_from_nowhere_else(tmp_path: Path) -> None:
-    split = ActivityRecord(
+    split = ActivityInfo(
         id="split",
         type="split",
         state="succeeded",
@@ -311,7 +318,7 @@ def test_files_of_a_directory_that_was_made_come_from_nowhere_else(tmp_path: Pat
         outputs=("parts",),
         output_bytes=7,
     )
-    count = ActivityRecord(
+    count = ActivityInfo(
         id="count",
         type="count",
         state="succeeded",
@@ -345,7 +352,7 @@ def test_files_of_a_directory_that_was_made_come_from_nowhere_else(tmp_path: Pat
 
 def calling(view: RunView, command: str, **changed: Any) -> RunView:
     split, *others = view.activities
-    return replace(view, activities=(replace(split, command=command, **changed), *others))
+    return replace(view, activities=(structs.replace(split, command=command, **changed), *others))
 
 
 def test_a_crate_that_lacks_a_program_of_a_command_says_so_where_people_look(
@@ -367,9 +374,9 @@ def test_a_crate_that_lacks_a_program_of_a_command_says_so_where_people_look(
 
 def test_a_crate_that_has_the_programs_of_its_commands_does_not_miss_them(tmp_path: Path) -> None:
     view = calling(ordinary_run(), "python /home/ann/wf/scripts/cut.py made.py", inputs=())
-    made = replace(view.activities[1], outputs=("made.py",), inputs=())
-    sources = (*view.run.files, WorkflowFile("scripts/cut.py", "ef" * 32, "print()"))
-    run = replace(view.run, files=sources)
+    made = structs.replace(view.activities[1], outputs=("made.py",), inputs=())
+    sources = (*view.run.files, FileInfo("scripts/cut.py", "ef" * 32, "print()"))
+    run = structs.replace(view.run, files=sources)
     view = replace(view, run=run, activities=(view.activities[0], made))
 
     readme = (unpacked(view, tmp_path) / "README.md").read_text()
@@ -386,7 +393,7 @@ def test_a_crate_that_has_the_programs_of_its_commands_does_not_miss_them(tmp_pa
         (
             replace(
                 ordinary_run(),
-                run=replace(ordinary_run().run, files=(WorkflowFile("flow.xyz", "ab", "a"),)),
+                run=structs.replace(ordinary_run().run, files=(FileInfo("flow.xyz", "ab", "a"),)),
             ),
             "the command: the language of workflow/flow.xyz is not known",
         ),
@@ -402,7 +409,7 @@ def test_why_there_is_no_command_to_run_it_again_is_said(
 def test_what_is_missing_is_listed_up_to_a_limit_that_is_said(tmp_path: Path) -> None:
     view = ordinary_run()
     many = tuple(f"in/{number}.txt" for number in range(LISTED_MAX + 1))
-    view = replace(view, activities=(replace(view.activities[0], inputs=many),))
+    view = replace(view, activities=(structs.replace(view.activities[0], inputs=many),))
 
     found = missing_in((unpacked(view, tmp_path) / "README.md").read_text())
 

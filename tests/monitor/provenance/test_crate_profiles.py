@@ -11,11 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from monitor.provenance.runs import hostile_run, ordinary_run
 from monitor.provenance.test_crate import ids, metadata, of_type, without_files
 from tocsin.monitor.provenance import RunView, crate_zip
-from tocsin.monitor.records import WorkflowFile
+from tocsin.wire.api.run_views import FileInfo
 
 VALIDATOR = shutil.which("rocrate-validator")
 VALIDATION_S = 120.0
@@ -27,16 +28,16 @@ def failed_run() -> RunView:
     """The first step failed, the others were never come to."""
     view = ordinary_run()
     first, *others = view.activities
-    first = replace(first, state="failed", exit_code=1, error="no space left")
-    skipped = [replace(each, state="skipped", started=None, tries=()) for each in others]
-    run = replace(view.run, state="failed", error="split failed")
+    first = structs.replace(first, state="failed", exit_code=1, error="no space left")
+    skipped = [structs.replace(each, state="skipped", started=None, tries=()) for each in others]
+    run = structs.replace(view.run, state="failed", error="split failed")
     return replace(view, run=run, activities=(first, *skipped))
 
 
 def python_run() -> RunView:
     view = ordinary_run()
-    script = (WorkflowFile("count.py", "ab" * 32, "print()"),)
-    return replace(view, run=replace(view.run, engine="python", files=script))
+    script = (FileInfo("count.py", "ab" * 32, "print()"),)
+    return replace(view, run=structs.replace(view.run, engine="python", files=script))
 
 
 def nothing_ran() -> RunView:

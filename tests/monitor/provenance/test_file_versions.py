@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from monitor.provenance.runs import at
 from monitor.provenance.test_crate import dangling
@@ -16,16 +16,16 @@ from tocsin.monitor.provenance import RunView, prov_n, turtle
 from tocsin.monitor.provenance.run_statements import statements
 from tocsin.monitor.provenance.statements import ACTIVITY, ENTITY, GENERATED, USED
 from tocsin.monitor.provenance.view import WorkflowVersion
-from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord, WorkflowFile
+from tocsin.wire.api.run_views import ACTIVITY_STATES, ActivityInfo, FileInfo, RunDetails
 
 
-def told(*activities: ActivityRecord) -> list[str]:
-    view = RunView(RunRecord(id="r"), activities)
+def reported(*activities: ActivityInfo) -> list[str]:
+    view = RunView(RunDetails(id="r"), activities)
     return [line.strip() for line in prov_n(view).decode().splitlines()]
 
 
-def did(name: str, start: int, reads: str = "", writes: str = "") -> ActivityRecord:
-    return ActivityRecord(
+def did(name: str, start: int, reads: str = "", writes: str = "") -> ActivityInfo:
+    return ActivityInfo(
         id=name,
         type=name,
         state="succeeded",
@@ -37,7 +37,7 @@ def did(name: str, start: int, reads: str = "", writes: str = "") -> ActivityRec
 
 
 def test_who_reads_between_two_writers_reads_the_first_version() -> None:
-    found = told(
+    found = reported(
         did("late", 8, reads="f"),
         did("second", 6, writes="f"),
         did("between", 3, reads="f"),
@@ -53,7 +53,7 @@ def test_who_reads_between_two_writers_reads_the_first_version() -> None:
 
 
 def test_who_changes_a_file_in_place_reads_what_was_there_before() -> None:
-    found = told(did("sort", 1, reads="f", writes="f"), did("show", 3, reads="f"))
+    found = reported(did("sort", 1, reads="f", writes="f"), did("show", 3, reads="f"))
 
     assert "used(activity:sort.1, file:f, -)" in found
     assert "wasGeneratedBy(rewritten:f.2, activity:sort.1, -)" in found
@@ -62,7 +62,7 @@ def test_who_changes_a_file_in_place_reads_what_was_there_before() -> None:
 
 
 def test_a_file_in_a_directory_was_made_by_who_made_the_directory() -> None:
-    found = told(
+    found = reported(
         did("cut", 1, reads="all.txt", writes="parts/"),
         did("count", 3, reads="parts/1.txt", writes="counts/1.txt"),
     )
@@ -75,16 +75,16 @@ def test_a_file_in_a_directory_was_made_by_who_made_the_directory() -> None:
 
 
 def test_a_file_in_a_cached_directory_is_derived_from_what_that_was_made_of() -> None:
-    cached = ActivityRecord(id="cut", state="cached", inputs=("all.txt",), outputs=("parts",))
+    cached = ActivityInfo(id="cut", state="cached", inputs=("all.txt",), outputs=("parts",))
 
-    found = told(cached, did("count", 3, reads="parts/1.txt", writes="n"))
+    found = reported(cached, did("count", 3, reads="parts/1.txt", writes="n"))
 
     assert "wasDerivedFrom(file:parts%2F1.txt, file:all.txt, -, -, -)" in found
     assert "hadMember(file:parts, file:parts%2F1.txt)" in found
 
 
 def test_a_file_in_a_directory_that_is_made_again_is_another_one() -> None:
-    found = told(
+    found = reported(
         did("cut", 1, writes="parts"),
         did("count", 3, reads="parts/1", writes="n"),
         did("cut again", 5, writes="parts"),
@@ -104,63 +104,63 @@ def test_a_file_in_a_directory_that_is_made_again_is_another_one() -> None:
         (did("make", 1, writes="d"), did("look", 3, reads="d/../d/f")),
         (did("make", 1, writes="d"), did("look", 3, reads="dd/f")),
         (did("make", 1, writes="d"), did("name", 2, writes="d/f"), did("look", 3, reads="d/f")),
-        (replace(did("make", 1, writes="d"), state="failed"), did("look", 3, reads="d/f")),
+        (structs.replace(did("make", 1, writes="d"), state="failed"), did("look", 3, reads="d/f")),
         (did("make", 1, writes="/"), did("look", 3, reads="/d/f")),
         (did("make", 1, writes="/"), did("look", 3, reads="/" * 100_000 + "d")),
     ],
     ids=["before", "by its maker", "outside", "like it", "by name", "failed", "root", "hostile"],
 )
 def test_what_was_there_before_or_is_elsewhere_was_not_made_with_a_directory(
-    activities: tuple[ActivityRecord, ...],
+    activities: tuple[ActivityInfo, ...],
 ) -> None:
-    assert not [line for line in told(*activities) if line.startswith("hadMember")]
+    assert not [line for line in reported(*activities) if line.startswith("hadMember")]
 
 
 def test_an_end_before_the_beginning_is_told_as_hearsay() -> None:
-    odd = replace(did("odd", 9), ended=at(2))
+    odd = structs.replace(did("odd", 9), ended=at(2))
 
-    [line] = [line for line in told(odd) if line.startswith("activity(activity:odd")]
+    [line] = [line for line in reported(odd) if line.startswith("activity(activity:odd")]
 
     assert line.startswith(f"activity(activity:odd.1, {at(9)}, -, [")
     assert f'bb:EndTime="{at(2)}"' in line
 
 
 def test_a_time_that_is_none_is_left_out() -> None:
-    odd = replace(did("odd", 1), started="yesterday", ended="2026-11-16")
+    odd = structs.replace(did("odd", 1), started="yesterday", ended="2026-11-16")
 
-    [line] = [line for line in told(odd) if line.startswith("activity(activity:odd")]
+    [line] = [line for line in reported(odd) if line.startswith("activity(activity:odd")]
 
     assert line.startswith("activity(activity:odd.1, -, 2026-11-16T00:00:00, [")
 
 
 def test_many_cached_files_are_told_as_one_collection() -> None:
-    cached = ActivityRecord(
+    cached = ActivityInfo(
         id="c",
         state="cached",
         inputs=tuple(f"in{number}" for number in range(1_000)),
         outputs=tuple(f"out{number}" for number in range(1_000)),
     )
 
-    found = told(cached)
+    found = reported(cached)
 
     assert len(found) < 5_000
     assert "wasDerivedFrom(file:out7, inputs:c, -, -, -)" in found
     assert "hadMember(inputs:c, file:in7)" in found
-    assert not dangling(RunView(RunRecord(id="r"), (cached,)))
+    assert not dangling(RunView(RunDetails(id="r"), (cached,)))
 
 
 def test_versions_that_go_round_in_a_circle_end() -> None:
     versions = (WorkflowVersion("w", "1", "2"), WorkflowVersion("w", "2", "1"))
-    view = RunView(RunRecord(id="r", workflow="w", version="1"), (), versions)
+    view = RunView(RunDetails(id="r", workflow="w", version="1"), (), versions)
 
     assert prov_n(view).count(b"prov:Revision") == 1
 
 
 def test_a_text_that_utf_8_cannot_carry_harms_nobody() -> None:
     lone = "\ud800"
-    file = WorkflowFile(lone, lone, lone)
-    run = RunRecord(id=lone, workflow=lone, error=lone, parameters={lone: [lone]}, files=(file,))
-    odd = ActivityRecord(id=lone, type=lone, state="failed", error=lone, inputs=(lone,), host=lone)
+    file = FileInfo(lone, lone, lone)
+    run = RunDetails(id=lone, workflow=lone, error=lone, parameters={lone: [lone]}, files=(file,))
+    odd = ActivityInfo(id=lone, type=lone, state="failed", error=lone, inputs=(lone,), host=lone)
     view = RunView(run, (odd,))
 
     assert lines(from_json(view)) == lines(read(prov_n(view), "provn", profile="strict"))
@@ -172,7 +172,7 @@ names = st.sampled_from(["a", "b", "c d", "é", "", "x'\n", "a/", "a/b", "a/b/c"
 times = st.none() | st.integers(0, 50).map(at)
 some_activities = st.lists(
     st.builds(
-        ActivityRecord,
+        ActivityInfo,
         id=names,
         type=names,
         version=st.sampled_from(["", "1"]),
@@ -196,9 +196,9 @@ some_activities = st.lists(
 @settings(max_examples=60)
 @given(some_activities, st.dictionaries(names, st.none() | st.booleans() | st.floats() | st.text()))
 def test_whatever_was_told_the_notations_agree_and_nothing_is_made_twice(
-    activities: list[ActivityRecord], parameters: dict[str, object]
+    activities: list[ActivityInfo], parameters: dict[str, object]
 ) -> None:
-    view = RunView(RunRecord(id="r", engine="e", parameters=parameters), activities)
+    view = RunView(RunDetails(id="r", engine="e", parameters=parameters), activities)
 
     one = lines(from_json(view))
     assert lines(read(prov_n(view), "provn", profile="strict")) == one

@@ -15,27 +15,27 @@ import pytest
 
 from served import ROOT
 from tocsin.monitor.provenance import RunView, crate_zip
-from tocsin.monitor.records import ActivityRecord, RunRecord
+from tocsin.wire.api.run_views import ActivityInfo, RunDetails
 
 COUNT = 100_000
 HELD_KB_MAX = 90_000  # 64,000 were measured; the smallest of the documents has 98,000
 
 
-class Made(Sequence[ActivityRecord]):
+class Made(Sequence[ActivityInfo]):
     """Activities made as they are asked for, as those of a store would be."""
 
     def __len__(self) -> int:
         return COUNT
 
     @overload
-    def __getitem__(self, place: int) -> ActivityRecord: ...
+    def __getitem__(self, place: int) -> ActivityInfo: ...
     @overload
-    def __getitem__(self, place: slice) -> Sequence[ActivityRecord]: ...
-    def __getitem__(self, place: int | slice) -> ActivityRecord | Sequence[ActivityRecord]:
+    def __getitem__(self, place: slice) -> Sequence[ActivityInfo]: ...
+    def __getitem__(self, place: int | slice) -> ActivityInfo | Sequence[ActivityInfo]:
         assert isinstance(place, int)
         if place >= COUNT:
             raise IndexError(place)
-        return ActivityRecord(
+        return ActivityInfo(
             id=f"task-{place}",
             type=f"type-{place % 20}",
             state="succeeded",
@@ -49,7 +49,7 @@ class Made(Sequence[ActivityRecord]):
         )
 
 
-LONG = RunView(RunRecord(id="long", workflow="w", engine="e"), Made())
+LONG = RunView(RunDetails(id="long", workflow="w", engine="e"), Made())
 
 
 MEASURED = """

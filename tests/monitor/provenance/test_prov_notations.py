@@ -27,15 +27,15 @@ REVISION_OF = "http://www.w3.org/ns/prov#wasRevisionOf"
 
 def lines(document: ProvDocument) -> Counter[str]:
     """The statements as the library spells them, in no order."""
-    told: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     for record in document.get_records():
         attributes = sorted(
             f"{name.uri}={spelled(value)}"
             for name, value in record.attributes
             if name.uri != REVISION_OF
         )
-        told[f"{record.get_type()} {spelled(record.identifier)} {attributes}"] += 1
-    return told
+        reported[f"{record.get_type()} {spelled(record.identifier)} {attributes}"] += 1
+    return reported
 
 
 def spelled(value: object) -> str:
@@ -61,11 +61,11 @@ def read(content: bytes, notation: str, **options: str) -> ProvDocument:
 
 @pytest.mark.parametrize("view", [ordinary_run(), hostile_run()], ids=["ordinary", "hostile"])
 def test_json_n_and_turtle_say_the_same(view: RunView) -> None:
-    told = lines(from_json(view))
+    reported = lines(from_json(view))
 
-    assert lines(read(prov_n(view), "provn", profile="strict")) == told
-    assert lines(read(turtle(view), "rdf", rdf_format="turtle")) == told
-    assert sum(told.values()) == sum(1 for _ in statements(view))
+    assert lines(read(prov_n(view), "provn", profile="strict")) == reported
+    assert lines(read(turtle(view), "rdf", rdf_format="turtle")) == reported
+    assert sum(reported.values()) == sum(1 for _ in statements(view))
 
 
 @pytest.mark.parametrize("view", [ordinary_run(), hostile_run()], ids=["ordinary", "hostile"])
@@ -92,50 +92,50 @@ def prov_lines(view: RunView) -> list[str]:
 
 
 def test_an_ordinary_run_reads_as_it_went() -> None:
-    told = [line.strip() for line in prov_lines(ordinary_run())]
+    reported = [line.strip() for line in prov_lines(ordinary_run())]
 
-    assert "used(activity:split.1, file:genome.fa, -)" in told
-    assert "wasGeneratedBy(file:parts%2Fa.txt, activity:split.1, -)" in told
-    assert "wasInformedBy(activity:count_a.1, activity:split.1)" in told
-    assert "wasStartedBy(activity:split.1, -, run:r1, 2026-11-16T06:40:01.000Z)" in told
-    assert "wasStartedBy(run:r1, -, run:r0, 2026-11-16T06:40:00.000Z)" in told
-    assert "wasAssociatedWith(run:r1, engine:snakemake, workflow:counting.v3)" in told
-    assert "wasAssociatedWith(activity:split.1, host:node1, -)" in told
-    assert "actedOnBehalfOf(engine:snakemake, user:ann, -)" in told
-    assert "hadMember(workflow:counting.v3, source:Snakefile)" in told
+    assert "used(activity:split.1, file:genome.fa, -)" in reported
+    assert "wasGeneratedBy(file:parts%2Fa.txt, activity:split.1, -)" in reported
+    assert "wasInformedBy(activity:count_a.1, activity:split.1)" in reported
+    assert "wasStartedBy(activity:split.1, -, run:r1, 2026-11-16T06:40:01.000Z)" in reported
+    assert "wasStartedBy(run:r1, -, run:r0, 2026-11-16T06:40:00.000Z)" in reported
+    assert "wasAssociatedWith(run:r1, engine:snakemake, workflow:counting.v3)" in reported
+    assert "wasAssociatedWith(activity:split.1, host:node1, -)" in reported
+    assert "actedOnBehalfOf(engine:snakemake, user:ann, -)" in reported
+    assert "hadMember(workflow:counting.v3, source:Snakefile)" in reported
 
 
 def test_versions_lead_back_to_what_the_workflow_was_forked_from() -> None:
-    told = [line.strip() for line in prov_lines(ordinary_run())]
+    reported = [line.strip() for line in prov_lines(ordinary_run())]
 
     revised = "wasDerivedFrom(workflow:counting.v3, workflow:counting.v2, -, -, -"
-    assert f"{revised}, [prov:type='prov:Revision'])" in told
-    assert "wasDerivedFrom(workflow:counting.v2, workflow:tallying.v1, -, -, -)" in told
-    assert not [line for line in told if "unrelated" in line]
+    assert f"{revised}, [prov:type='prov:Revision'])" in reported
+    assert "wasDerivedFrom(workflow:counting.v2, workflow:tallying.v1, -, -, -)" in reported
+    assert not [line for line in reported if "unrelated" in line]
 
 
 def test_a_failed_try_is_told_with_its_reason_and_made_nothing() -> None:
-    told = [line.strip() for line in prov_lines(ordinary_run())]
+    reported = [line.strip() for line in prov_lines(ordinary_run())]
 
-    [failed] = [line for line in told if line.startswith("activity(activity:count_b.1")]
+    [failed] = [line for line in reported if line.startswith("activity(activity:count_b.1")]
     assert "prov:type='bb:ActivityRetrying'" in failed
     assert 'bb:ExitCode="137" %% xsd:integer' in failed
     assert 'bb:ErrorMessage="Killed"' in failed
-    assert not [line for line in told if "wasGeneratedBy" in line and "count_b.1" in line]
-    assert "wasInformedBy(activity:count_b.2, activity:count_b.1)" in told
+    assert not [line for line in reported if "wasGeneratedBy" in line and "count_b.1" in line]
+    assert "wasInformedBy(activity:count_b.2, activity:count_b.1)" in reported
 
 
 def test_what_did_not_run_is_a_plan_without_times() -> None:
-    told = [line.strip() for line in prov_lines(ordinary_run())]
+    reported = [line.strip() for line in prov_lines(ordinary_run())]
 
-    ran = [line for line in told if line.startswith("activity(")]
+    ran = [line for line in reported if line.startswith("activity(")]
     assert not [line for line in ran if "activity:plot" in line or "activity:mail" in line]
-    [cached] = [line for line in told if line.startswith("entity(unrun:plot")]
+    [cached] = [line for line in reported if line.startswith("entity(unrun:plot")]
     assert "prov:type='bb:ActivityCached'" in cached
-    [skipped] = [line for line in told if line.startswith("entity(unrun:mail")]
+    [skipped] = [line for line in reported if line.startswith("entity(unrun:mail")]
     assert "prov:type='bb:ActivitySkipped'" in skipped
-    assert "wasDerivedFrom(file:plot.png, file:counts%2Fa.txt, -, -, -)" in told
-    assert not [line for line in told if "wasGeneratedBy(file:plot.png" in line]
+    assert "wasDerivedFrom(file:plot.png, file:counts%2Fa.txt, -, -, -)" in reported
+    assert not [line for line in reported if "wasGeneratedBy(file:plot.png" in line]
 
 
 def test_sparql_answers_which_files_a_result_was_derived_from() -> None:

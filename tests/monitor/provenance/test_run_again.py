@@ -82,9 +82,9 @@ def test_a_snakemake_run_is_run_again_from_its_crate(tmp_path: Path) -> None:
     (first / "tools" / "try.py").write_text(CHECK_PROGRAM)
     (first / "config.json").write_text(json.dumps(PARAMETERS))
     with served() as broker:
-        told = f"--logger tocsin --logger-tocsin-broker {broker.address}"
-        told += f" --logger-tocsin-spool {tmp_path / 'spool'}"
-        shell(f"snakemake --cores 1 --configfile config.json {told}", first)
+        reported = f"--logger tocsin --logger-tocsin-broker {broker.address}"
+        reported += f" --logger-tocsin-spool {tmp_path / 'spool'}"
+        shell(f"snakemake --cores 1 --configfile config.json {reported}", first)
         archive = crate_of_the_only_run(broker)
     assert (first / "letter.txt").read_text() == LETTER
 

@@ -60,7 +60,7 @@ class Straggler:
         }
 
 
-def under_way_s(started_ns: int | None, heard_ns: int | None, now_ns: int) -> float | None:
+def under_way_s(started_ns: int | None, received_ns: int | None, now_ns: int) -> float | None:
     """How long something runs at least; None if that is unknown.
 
     From when it began by its own clock, or from when its event came, whichever is later: a
@@ -68,7 +68,7 @@ def under_way_s(started_ns: int | None, heard_ns: int | None, now_ns: int) -> fl
     """
     if started_ns is None:
         return None
-    since_ns = started_ns if heard_ns is None else max(started_ns, heard_ns)
+    since_ns = started_ns if received_ns is None else max(started_ns, received_ns)
     return None if since_ns > now_ns else seconds_between(since_ns, now_ns)
 
 

@@ -171,7 +171,7 @@ def _took_s(task: Task, now_ns: int) -> float | None:
     """How long it took; of one that runs, how long so far."""
     if task.state == "succeeded":
         return task.times.duration_s
-    return under_way_s(task.times.started_ns, task.heard_ns, now_ns)
+    return under_way_s(task.times.started_ns, task.start_received_ns, now_ns)
 
 
 def _alert_view(about: dict[str, Any], alert: SlowAlert) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from statistics import median_high
 from typing import Final
 
 from tocsin.event.instant import seconds_between
+from tocsin.monitor.end_states import DONE_ACTIVITY, ENDED_ACTIVITY
 from tocsin.monitor.estimate.types import Done, PastRun, Plan, Planned, RunProgress
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.hints import TaskSpan
-from tocsin.monitor.records import DONE_ACTIVITY, ENDED_ACTIVITY
 from tocsin.monitor.states import AttemptTimes, attempt_times, in_run
 from tocsin.monitor.views import inherited, planned_counts, planned_total
 
@@ -38,7 +38,7 @@ class Task:
     input_bytes: int | None = None
     output_bytes: int | None = None
     external_bytes: int | None = None
-    heard_ns: int | None = None
+    start_received_ns: int | None = None
     """When the event of its start was received."""
     asked_ns: int | None = None
     open: bool = False
@@ -67,7 +67,7 @@ def task_of(
         input_bytes=latest(row, "input_bytes"),
         output_bytes=latest(row, "output_bytes"),
         external_bytes=latest(row, "external_bytes"),
-        heard_ns=row.get("started_heard", row.get("last_received")),
+        start_received_ns=row.get("started_heard", row.get("last_received")),
         asked_ns=min(asked, default=None),
         open="open" in row,
         numbers=tuple(numbers.items()),
@@ -181,7 +181,7 @@ def plan_of(
     machines = latest(row, "planned_machines")
     counts = planned_counts(row)
     total = planned_total(row)
-    was_told = "plan" in row or bool(counts) or total is not None
+    is_declared = "plan" in row or bool(counts) or total is not None
     if not ended and not counts and total is not None and total > len(known):
         counts = _counted(tasks)
         counts[""] = counts.get("", 0) + total - len(known)
@@ -190,7 +190,7 @@ def plan_of(
         machines=int(machines) if machines is not None and 1 <= machines <= CORES_MAX else 1,
         cores=cores,
         version=latest(row, "version") or "",
-        whole=ended or (was_told and not may_grow(tasks, row, past)),
+        whole=ended or (is_declared and not may_grow(tasks, row, past)),
         counts={} if ended else counts,
     )
 
@@ -212,9 +212,9 @@ def past_run(
     began_ns: int,
     makespan_s: float,
     settled_seq: int = 0,
-    heard_ns: int | None = None,
+    last_received_ns: int | None = None,
 ) -> PastRun:
-    return PastRun(plan, makespan_s, _done(tasks, began_ns), run_id, settled_seq, heard_ns)
+    return PastRun(plan, makespan_s, _done(tasks, began_ns), run_id, settled_seq, last_received_ns)
 
 
 def cores_of(row: Row, tasks: Sequence[Task], usual: int = 1) -> int:

@@ -91,7 +91,7 @@ def _weight(
     row = expected.stats
     # The same runs may be in both, and must not count twice.
     in_both = sum(
-        tables.learned.may_hold(run.settled_seq, run.heard_ns)
+        tables.learned.may_hold(run.settled_seq, run.last_received_ns)
         and run.shape.versions[name] == row.version
         for run in past
         if name in run.types

@@ -13,7 +13,7 @@ from tocsin.monitor.estimate.state import State
 
 STEPS_MAX = 3  # of a long path, the longest steps are named
 PACE_WORTH_TELLING = 1.1
-FACTOR_TOLD_MAX = 100
+FACTOR_SHOWN_MAX = 100
 UNNAMED = "tasks not named yet"
 
 
@@ -53,7 +53,7 @@ def _pace(pace: float | None) -> str:
 
 
 def _times(factor: float) -> str:
-    return f"{factor:.1f} times" if factor < FACTOR_TOLD_MAX else f"over {FACTOR_TOLD_MAX} times"
+    return f"{factor:.1f} times" if factor < FACTOR_SHOWN_MAX else f"over {FACTOR_SHOWN_MAX} times"
 
 
 def _lasts(rest: Rest, index: int) -> float:

@@ -48,7 +48,7 @@ class TypeRecord:
 class RunDigest:
     """A past run. `core_s` is its makespan in seconds of work, that is without the stretch.
 
-    `settled_seq` is the event of the log that ended it, `heard_ns` when its last event came.
+    `settled_seq` is the event of the log that ended it, `last_received_ns` when its last came.
     `fastest_s` is the shortest time by the clock that a task of each type took.
     """
 
@@ -62,7 +62,7 @@ class RunDigest:
     whole: State
     fastest_s: Mapping[str, float]
     settled_seq: int = 0
-    heard_ns: int | None = None
+    last_received_ns: int | None = None
 
     def at(self, fraction: float) -> State:
         """The run as it stood when this fraction of its time was over."""
@@ -122,7 +122,7 @@ def digest(run: PastRun, amounts: Mapping[str, Amount] | None = None) -> RunDige
         whole=whole,
         fastest_s={name: float(np.min(ends[at] - starts[at])) for name, at in kept.items()},
         settled_seq=run.settled_seq,
-        heard_ns=run.heard_ns,
+        last_received_ns=run.last_received_ns,
     )
 
 

@@ -52,14 +52,14 @@ class Plan:
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """A run that has ended. `settled_seq` is the event of the log that ended it, if known, and
-    `heard_ns` when its last event came."""
+    `last_received_ns` when its last event came."""
 
     plan: Plan
     makespan_s: float
     done: Mapping[int, Done]
     id: str = ""
     settled_seq: int = 0
-    heard_ns: int | None = None
+    last_received_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

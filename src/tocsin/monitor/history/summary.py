@@ -3,59 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from tocsin.monitor.history.tables import CostModel, StatsRow
-from tocsin.monitor.records import ActivityRecord
-from tocsin.wire.api.history_views import LearnedInfo
+from tocsin.wire.api.history_views import HistogramInfo, HistoryInfo
+from tocsin.wire.api.run_views import ActivityInfo
 
 BINS: Final = 12
 LOGARITHMIC_FROM: Final = 20.0  # the longest against the shortest, where even bins say nothing
 
-
-@dataclass(frozen=True, slots=True)
-class HistoryPart:
-    """A part of a history; from when to when its attempts ended."""
-
-    count: int = 0
-    failed: int = 0
-    mean_s: float | None = None
-    p50_s: float | None = None
-    p90_s: float | None = None
-    p99_s: float | None = None
-    first: str | None = None
-    last: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRecord:
-    """How an activity went in the past: over the durations of attempts that succeeded.
-
-    With the pipeline's tables it has two parts, and no attempt is in both.
-    """
-
-    type: str
-    count: int
-    failed: int
-    mean_s: float | None
-    p50_s: float | None
-    p90_s: float | None
-    p99_s: float | None
-    edges: tuple[float, ...]
-    counts: tuple[int, ...]
-    versions: tuple[str, ...]
-    recent: tuple[ActivityRecord, ...]
-    is_exact: bool = True
-    """False where quantiles and bins were put together from those of parts."""
-    tables: HistoryPart | None = None
-    since: HistoryPart | None = None
-    learned: LearnedInfo | None = None
-    """Which tables, and how old they are."""
-    by_version: tuple[StatsRow, ...] = ()
-    cost_models: tuple[CostModel, ...] = ()
+NO_BINS: Final = HistogramInfo(edges=[], counts=[])
 
 
 def summary(
@@ -65,10 +23,9 @@ def summary(
     count: int,
     failed: int,
     versions: Sequence[str],
-    recent: Sequence[ActivityRecord],
-) -> HistoryRecord:
+    recent: Sequence[ActivityInfo],
+) -> HistoryInfo:
     """`durations_s` are of those that succeeded; `count` is of all that ended."""
-    edges, counts = histogram(durations_s)
     quantiles: list[float | None] = [None] * 3
     mean_s = None
     if durations_s:
@@ -76,7 +33,7 @@ def summary(
         mean_s = round(float(values.mean()), 6)
         quantiles = [round(float(q), 6) for q in np.quantile(values, (0.5, 0.9, 0.99))]
     p50_s, p90_s, p99_s = quantiles
-    return HistoryRecord(
+    return HistoryInfo(
         type=kind,
         count=count,
         failed=failed,
@@ -84,23 +41,28 @@ def summary(
         p50_s=p50_s,
         p90_s=p90_s,
         p99_s=p99_s,
-        edges=edges,
-        counts=counts,
-        versions=tuple(versions),
-        recent=tuple(recent),
+        histogram=histogram(durations_s),
+        versions=list(versions),
+        recent=list(recent),
+        exact=True,
+        learned=None,
+        tables=None,
+        since=None,
+        by_version=[],
+        cost_models=[],
     )
 
 
-def histogram(durations_s: Sequence[float]) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Edges and counts, one edge more than counts; wide bins grow where durations differ much."""
+def histogram(durations_s: Sequence[float]) -> HistogramInfo:
+    """Wide bins grow where durations differ much."""
     if not durations_s:
-        return (), ()
+        return NO_BINS
     values = np.asarray(durations_s, dtype=float)
     edges = edges_between(float(values.min()), float(values.max()))
     if len(edges) == 2:
-        return edges, (len(durations_s),)
+        return HistogramInfo(edges=list(edges), counts=[len(durations_s)])
     counts, _ = np.histogram(values, bins=edges)
-    return tuple(round(edge, 6) for edge in edges), tuple(int(count) for count in counts)
+    return HistogramInfo(edges=[round(edge, 6) for edge in edges], counts=counts.tolist())
 
 
 def edges_between(low: float, high: float) -> tuple[float, ...]:

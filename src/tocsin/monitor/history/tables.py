@@ -136,15 +136,15 @@ class LearnedTables:
     until_ns: int | None = None
     """What was received then or later is not in."""
 
-    def may_hold(self, settled_seq: int, heard_ns: int | None) -> bool:
+    def may_hold(self, settled_seq: int, last_received_ns: int | None) -> bool:
         """False if the tables do not have what this event settled, of which the last event came
         then: it came after them, or outside of their window."""
         if settled_seq > self.through:
             return False
-        if heard_ns is None:
+        if last_received_ns is None:
             return True
-        is_before = self.since_ns is not None and heard_ns < self.since_ns
-        is_after = self.until_ns is not None and heard_ns >= self.until_ns
+        is_before = self.since_ns is not None and last_received_ns < self.since_ns
+        is_after = self.until_ns is not None and last_received_ns >= self.until_ns
         return not (is_before or is_after)
 
     def age_s(self, now_ns: int) -> float:

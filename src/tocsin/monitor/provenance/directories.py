@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tocsin.monitor.provenance.view import RunView, moment, ran_attempts
-from tocsin.monitor.records import ActivityRecord
+from tocsin.wire.api.run_views import ActivityInfo
 
 DEPTH_MAX: Final = 64  # how far up a directory is looked for; a hostile path has more levels
 
@@ -24,7 +24,7 @@ def key_of(path: str) -> str:
     return path.rstrip("/")
 
 
-def outputs_of(attempt: ActivityRecord, inside: Inside) -> list[str]:
+def outputs_of(attempt: ActivityInfo, inside: Inside) -> list[str]:
     """What it made, by name or in a directory, each once."""
     found = dict.fromkeys(attempt.outputs)
     if inside:
@@ -53,13 +53,13 @@ class _Directory:
     begun: str | None = None  # when the first of its makers began; None if unknown
     read_by_makers: set[str] = field(default_factory=set)
 
-    def was_made(self, maker: ActivityRecord) -> None:
+    def was_made(self, maker: ActivityInfo) -> None:
         begin = moment(maker.started)
         if begin is not None and (self.begun is None or begin < self.begun):
             self.begun = begin
         self.read_by_makers.update(maker.inputs)
 
-    def has_made(self, path: str, reader: ActivityRecord) -> bool:
+    def has_made(self, path: str, reader: ActivityInfo) -> bool:
         """False for what was there before: its maker read it, or somebody did before it began."""
         begin = moment(reader.started)
         before = begin is not None and self.begun is not None and begin < self.begun
@@ -97,12 +97,12 @@ def _above(path: str) -> Iterator[str]:
         end = path.rfind("/", 0, end)
 
 
-def _took_part(view: RunView) -> Iterator[ActivityRecord]:
+def _took_part(view: RunView) -> Iterator[ActivityInfo]:
     """Every attempt that took place, and what was taken from a cache."""
     yield from (activity for activity in view.activities if activity.state == "cached")
     yield from (attempt for _, attempt in ran_attempts(view))
 
 
-def _makers(view: RunView) -> Iterator[ActivityRecord]:
+def _makers(view: RunView) -> Iterator[ActivityInfo]:
     """Only who succeeded made what it was to make."""
     return (each for each in _took_part(view) if each.state in ("succeeded", "cached"))

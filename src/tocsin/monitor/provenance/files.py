@@ -14,7 +14,7 @@ from typing import Final
 from tocsin.monitor.provenance.directories import Inside, key_of, outputs_of, read_inside
 from tocsin.monitor.provenance.names import Name, attempt_name, local
 from tocsin.monitor.provenance.view import RunView, moment, ran_attempts
-from tocsin.monitor.records import ActivityRecord
+from tocsin.wire.api.run_views import ActivityInfo
 
 _BEFORE_ALL: Final = ""
 
@@ -41,7 +41,7 @@ class RunFiles:
     """What was taken from a cache: made, but not in this run."""
     inside: Inside = field(default_factory=dict)
 
-    def outputs(self, attempt: ActivityRecord) -> list[str]:
+    def outputs(self, attempt: ActivityInfo) -> list[str]:
         """What it made, by name or in a directory that it made."""
         return outputs_of(attempt, self.inside)
 
@@ -60,12 +60,12 @@ class RunFiles:
                 for directory, path in self._pairs(attempt):
                     yield self.entity_written(directory, name), self.entity_written(path, name)
 
-    def _pairs(self, attempt: ActivityRecord) -> Iterator[tuple[str, str]]:
+    def _pairs(self, attempt: ActivityInfo) -> Iterator[tuple[str, str]]:
         for directory in dict.fromkeys(attempt.outputs):
             for path in self.inside.get(key_of(directory), ()):
                 yield directory, path
 
-    def entity_read(self, path: str, reader: ActivityRecord, name: Name) -> Name:
+    def entity_read(self, path: str, reader: ActivityInfo, name: Name) -> Name:
         """The version that this attempt read: the last one of others that was there by then."""
         versions = self.rewritten.get(path)
         if versions is None:
@@ -140,7 +140,7 @@ def _note(files: RunFiles, paths: Sequence[str], total: int | None) -> None:
         files.sizes[path] = files.sizes.get(path) if size is None else size
 
 
-def _write(files: RunFiles, attempt: ActivityRecord, first: dict[str, Written]) -> None:
+def _write(files: RunFiles, attempt: ActivityInfo, first: dict[str, Written]) -> None:
     name = attempt_name(attempt.id, attempt.attempt)
     at = moment(attempt.ended) or moment(attempt.started) or _BEFORE_ALL
     read = set(attempt.inputs)

@@ -45,7 +45,7 @@ from tocsin.monitor.provenance.statements import (
     relation,
 )
 from tocsin.monitor.provenance.view import RunView, attempts, interval, moment, ran, ran_attempts
-from tocsin.monitor.records import ActivityRecord, RunRecord
+from tocsin.wire.api.run_views import ActivityInfo, RunDetails
 
 # Past this many pairs of a cached output and an input, the inputs are written as one collection.
 DERIVATIONS_MAX: Final = 64
@@ -134,7 +134,7 @@ def _agent(prefix: str, text: str, label: str, kind: Name) -> Statement:
     return Statement(AGENT, Name(prefix, local(text)), (), (*types, (LABEL, clean(label))))
 
 
-def _delegations(run: RunRecord) -> Iterator[Statement]:
+def _delegations(run: RunDetails) -> Iterator[Statement]:
     if run.engine and run.user:
         yield relation(DELEGATED, Name("engine", local(run.engine)), Name("user", local(run.user)))
 
@@ -267,7 +267,7 @@ def _activities(view: RunView) -> Iterator[Statement]:
 
 
 def _of_attempt(
-    activity: ActivityRecord, attempt: ActivityRecord, when: tuple[str | None, str | None]
+    activity: ActivityInfo, attempt: ActivityInfo, when: tuple[str | None, str | None]
 ) -> Attributes:
     types: Attributes = ((TYPE, Name("wfprov", "ProcessRun")),)
     if attempt.state in _EVENTS:
@@ -382,11 +382,11 @@ def _members(view: RunView, files: RunFiles) -> Iterator[Statement]:
                 yield relation(MEMBER, _collection(activity), Name("file", local(path)))
 
 
-def _many_derivations(activity: ActivityRecord, files: RunFiles) -> bool:
+def _many_derivations(activity: ActivityInfo, files: RunFiles) -> bool:
     if activity.state != "cached":
         return False
     return len(activity.inputs) * len(files.outputs(activity)) > DERIVATIONS_MAX
 
 
-def _collection(activity: ActivityRecord) -> Name:
+def _collection(activity: ActivityInfo) -> Name:
     return Name("inputs", local(activity.id))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from tocsin.monitor.records import ActivityRecord, RunRecord
+from tocsin.wire.api.run_views import ActivityInfo, RunDetails
 
 # Without a beginning it did not run, unless its state says that it did.
 _RAN = frozenset({"running", "retrying", "succeeded", "failed", "lost"})
@@ -39,25 +39,25 @@ class RunView:
     tuple, unless they are cheap to make again. `exported` is the time of now, for the crate.
     """
 
-    run: RunRecord
-    activities: Sequence[ActivityRecord]
+    run: RunDetails
+    activities: Sequence[ActivityInfo]
     versions: Sequence[WorkflowVersion] = ()
     exported: str | None = None
 
 
-def attempts(activity: ActivityRecord) -> tuple[ActivityRecord, ...]:
+def attempts(activity: ActivityInfo) -> tuple[ActivityInfo, ...]:
     """Every attempt at it, the latest last."""
     return (*activity.tries, activity) if activity.tries else (activity,)
 
 
-def ran(attempt: ActivityRecord) -> bool:
+def ran(attempt: ActivityInfo) -> bool:
     """True if it took place. What was skipped, or taken from a cache, is written otherwise."""
     if attempt.state in _NEVER_RAN:
         return False
     return attempt.state in _RAN or attempt.started is not None
 
 
-def ran_attempts(view: RunView) -> Iterator[tuple[ActivityRecord, ActivityRecord]]:
+def ran_attempts(view: RunView) -> Iterator[tuple[ActivityInfo, ActivityInfo]]:
     """Each activity with each of its attempts that took place."""
     for activity in view.activities:
         for attempt in attempts(activity):

@@ -16,8 +16,8 @@ from tocsin.monitor.provenance.files import first_entity
 from tocsin.monitor.provenance.names import Name, attempt_name, bb, local, run_name, step_name
 from tocsin.monitor.provenance.run_statements import DERIVATIONS_MAX, clean
 from tocsin.monitor.provenance.view import attempts, interval, ran
-from tocsin.monitor.records import ActivityRecord
 from tocsin.ontology import in_use
+from tocsin.wire.api.run_views import ActivityInfo
 
 _FAILED: Final = "http://schema.org/FailedActionStatus"
 _STATUS: Final[Mapping[str, str]] = {
@@ -141,7 +141,7 @@ def _outcome(state: str, error: str | None, exit_code: int | None) -> Entity:
     return {"actionStatus": status, "error": f"{why}{code}"}
 
 
-def _activity(plan: CratePlan, activity: ActivityRecord) -> Iterator[Entity]:
+def _activity(plan: CratePlan, activity: ActivityInfo) -> Iterator[Entity]:
     took_place = [attempt for attempt in attempts(activity) if ran(attempt)]
     if not took_place:
         return
@@ -161,9 +161,7 @@ def _activity(plan: CratePlan, activity: ActivityRecord) -> Iterator[Entity]:
         yield from _usage(plan.iri(name), attempt.resources)
 
 
-def _attempt(
-    plan: CratePlan, activity: ActivityRecord, attempt: ActivityRecord, name: Name
-) -> Entity:
+def _attempt(plan: CratePlan, activity: ActivityInfo, attempt: ActivityInfo, name: Name) -> Entity:
     started, ended = interval(attempt.started, attempt.ended)
     read = [plan.files.entity_read(path, attempt, name) for path in dict.fromkeys(attempt.inputs)]
     outputs = plan.files.outputs(attempt) if attempt.state == "succeeded" else []

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tocsin.monitor.records import WorkflowFile
+from tocsin.wire.api.run_views import FileInfo
 
 _TERMS: Final = "https://w3id.org/workflowhub/workflow-ro-crate#"
 
@@ -67,7 +67,7 @@ def language_of(path: str) -> Language | None:
     return None
 
 
-def main_file(files: Sequence[WorkflowFile]) -> int | None:
+def main_file(files: Sequence[FileInfo]) -> int | None:
     """The number of the file that the workflow is: the one that a language names so, else the first
     in a language, else the first of all; None if no text is known."""
     with_text = [number for number, file in enumerate(files) if file.text is not None]

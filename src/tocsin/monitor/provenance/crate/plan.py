@@ -12,7 +12,7 @@ from tocsin.monitor.provenance.files import RunFiles, run_files
 from tocsin.monitor.provenance.names import Name, prefixes
 from tocsin.monitor.provenance.run_statements import clean
 from tocsin.monitor.provenance.view import RunView, ran_attempts
-from tocsin.monitor.records import WorkflowFile
+from tocsin.wire.api.run_views import FileInfo
 
 METADATA: Final = "ro-crate-metadata.json"
 README: Final = "README.md"
@@ -30,7 +30,7 @@ class CratePlan:
 
     view: RunView
     files: RunFiles
-    sources: tuple[WorkflowFile, ...]
+    sources: tuple[FileInfo, ...]
     layout: Layout
     main: int | None
     language: Language | None

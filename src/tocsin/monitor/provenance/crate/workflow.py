@@ -22,7 +22,7 @@ from tocsin.monitor.provenance.lineage import lineage
 from tocsin.monitor.provenance.names import Name, local, run_name, step_name, workflow_name
 from tocsin.monitor.provenance.run_statements import clean
 from tocsin.monitor.provenance.view import attempts, moment, ran
-from tocsin.monitor.records import WorkflowFile
+from tocsin.wire.api.run_views import FileInfo
 
 _CRATE: Final = "https://w3id.org/ro/crate/1.1"
 _WORKFLOW_PROFILE: Final = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
@@ -146,7 +146,7 @@ def _root(plan: CratePlan) -> Entity:
     )
 
 
-def _source(plan: CratePlan, number: int, source: WorkflowFile) -> Entity:
+def _source(plan: CratePlan, number: int, source: FileInfo) -> Entity:
     text = source.text
     return known(
         {

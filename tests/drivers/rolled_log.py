@@ -50,6 +50,7 @@ class Log:
 
     def options(self, **changes: object) -> WriterOptions:
         usual = {
+            "store": "sqlite",
             "log": str(self.directory),
             "directory": str(self.archive),
             "seal_bytes": 1 << 30,

@@ -210,9 +210,9 @@ import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 from tocsin.drivers.archive.messages import read_options
 from tocsin.drivers.archive.roller import Roller
 from tocsin.ontology import built_in
-from tocsin.store.reader import open_reader
+from tocsin.store.reader import Reader
 options = read_options(sys.argv[1].encode())
-with Roller(options, open_reader(options.log), built_in()) as roller:
+with Roller(options, Reader.open(options.log), built_in()) as roller:
     roller.work(10**9, now_s=time.time())
 """
 

@@ -73,9 +73,9 @@ def test_a_crash_while_a_damaged_file_is_written_anew_is_made_good_at_the_next_r
     first = found[0]
     assert found == list(range(first, 51))
     assert first in ((11, 16) if trimmed_to else (1,)), "as the log was before or after the crash"
-    told = [each.what for each in verify(str(log.archive)).findings if each.level == "damage"]
+    reported = [each.what for each in verify(str(log.archive)).findings if each.level == "damage"]
     missing = f"it was damaged, and events 1 to {first - 1} are in no other file"
-    assert told == ([missing] if trimmed_to else [])
+    assert reported == ([missing] if trimmed_to else [])
 
 
 def test_files_that_are_not_read_hold_up_nothing(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

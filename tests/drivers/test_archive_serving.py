@@ -66,17 +66,17 @@ def test_a_broker_fills_its_archive_and_tells_of_it() -> None:
         )
         broker.call("GET", "/directory?kind=producer")
         wait_until_archived(broker, 50)
-        told = figures(broker)
+        reported = figures(broker)
         while not list((broker.directory / "archive").glob("date=*/*.parquet")):
             time.sleep(0.1)
-        told_of_health = broker.call("GET", "/readyz")
+        reported_of_health = broker.call("GET", "/readyz")
         child = filling_process(broker)
         assert broker.stop() == 0
 
         assert archived(broker) == [(n + 1, f"e{n}") for n in range(50)]
-        assert told["tocsin_archive_waiting"] == 0 or told["tocsin_archive_through"] == 0
-        assert told["tocsin_archive_on"] == 1
-        assert told_of_health == (200, {"ok": True, "reasons": []})
+        assert reported["tocsin_archive_waiting"] == 0 or reported["tocsin_archive_through"] == 0
+        assert reported["tocsin_archive_on"] == 1
+        assert reported_of_health == (200, {"ok": True, "reasons": []})
         assert child is not None
         assert not child.is_running()
         archive = broker.directory / "archive"

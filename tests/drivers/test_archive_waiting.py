@@ -20,8 +20,8 @@ from tocsin.config import load
 from tocsin.drivers.application import Application
 from tocsin.drivers.archive.archiver import SESSION, Archiver
 from tocsin.drivers.archive.sampler import DeliverySampler, request_text
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.event.event import Event
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.subscription import Kind, Subscription
@@ -40,7 +40,7 @@ def run(directory: Path, script: Callable[[Application], Awaitable[None]], **fla
 
     async def main() -> None:
         settings, _ = load(given, {})
-        app = Application(settings, Store.open(directory), Notes(stream=said))
+        app = Application(settings, Store.open(directory), Logger(stream=said))
         try:
             await asyncio.wait_for(script(app), PATIENCE_S)
         finally:
@@ -71,17 +71,17 @@ def test_a_log_twice_as_large_as_it_may_be_waits_no_longer(tmp_path: Path) -> No
         lost_while_small = archiver.lost
         await publish(node, 500, size=1_000)
         await archiver._relieve()
-        told_once = archiver.lost
+        reported_once = archiver.lost
         await archiver._relieve()
-        node.broker.surveyed(500, node.now_ns())
+        node.broker.retention_checked(500, node.now_ns())
         node.schedule_run()
         while node.broker.first == 1:
             await asyncio.sleep(0.01)
 
         assert lost_while_small == 0
-        assert 300 < told_once < 400
-        assert archiver.lost == told_once
-        assert node.broker.first == told_once + 1
+        assert 300 < reported_once < 400
+        assert archiver.lost == reported_once
+        assert node.broker.first == reported_once + 1
         await archiver.close()
 
     said = run(tmp_path / "data", script, log__retain_bytes=100_000)

@@ -77,10 +77,10 @@ def test_an_answer_goes_from_the_archive_on_into_the_log_and_is_what_the_log_say
     assert [int(headers[name]) for name in (FIRST, NEXT, HEAD)] == [1, head, head]
     assert found.schema.equals(SCHEMA, check_metadata=True)
     assert found["seq"].to_pylist() == list(range(1, head + 1))
-    told = to_events(found)
+    reported = to_events(found)
     for after in (0, COUNT - 1, head - 1):
         _, page = broker.call("GET", f"/events?after={after}&limit=1")
-        assert told[after].event.id == page["events"][0]["id"]
+        assert reported[after].event.id == page["events"][0]["id"]
 
 
 def test_a_reader_goes_on_where_an_answer_ended_and_names_the_columns_it_wants(
@@ -206,12 +206,12 @@ def test_who_follows_next_meets_every_event_once_and_is_told_of_every_hole(
     there = set(range(trimmed_to + 1, head + 1))
     there |= {n for each in pieces for n in range(each.first, each.last + 1)}
 
-    after, met, told = 0, [], []
+    after, met, reported = 0, [], []
     while True:
         found = plan_read(pieces, trimmed_to, head, after=after, limit=limit)
         if is_checked:
             found = within_one_file(found)
-        told += range(after + 1, min(found.first, found.head + 1))
+        reported += range(after + 1, min(found.first, found.head + 1))
         if found.first > found.head:
             break
         met += range(found.first, found.through + 1)
@@ -219,6 +219,6 @@ def test_who_follows_next_meets_every_event_once_and_is_told_of_every_hole(
         after = found.through
 
     assert met == sorted(there)
-    assert told == [n for n in range(1, after + 1) if n not in there] + list(
+    assert reported == [n for n in range(1, after + 1) if n not in there] + list(
         range(after + 1, found.head + 1)
     )

@@ -20,13 +20,13 @@ class Publisher:
     """A publisher that is told profiles, with a real server."""
 
     def __init__(self) -> None:
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("content-length", "0"))
-                outer.told.append(json.loads(self.rfile.read(length)))
+                outer.reported.append(json.loads(self.rfile.read(length)))
                 self.send_response(204)
                 self.end_headers()
 
@@ -56,9 +56,9 @@ def publisher() -> Iterator[Publisher]:
 
 
 def register(broker: Served, address: str) -> str:
-    status, told = broker.call("POST", "/blackboard/publishers", {"address": address})
-    assert status == 201, told
-    found: str = told["id"]
+    status, reported = broker.call("POST", "/blackboard/publishers", {"address": address})
+    assert status == 201, reported
+    found: str = reported["id"]
     return found
 
 
@@ -93,9 +93,9 @@ def test_a_broker_that_stops_does_not_tell_publishers_that_its_readers_left(
     register(broker, publisher.url)
     with read_along(broker, "GpuPower"):
         deadline = time.monotonic() + 15
-        while not publisher.told and time.monotonic() < deadline:
+        while not publisher.reported and time.monotonic() < deadline:
             time.sleep(0.01)
 
         assert broker.stop() == 0
 
-    assert [told["concepts"] for told in publisher.told] == [["GpuPower"]]
+    assert [reported["concepts"] for reported in publisher.reported] == [["GpuPower"]]

@@ -74,19 +74,19 @@ def listener() -> Iterator[Listener]:
 
 
 def subscribe(broker: Served, address: str, *concepts: str) -> dict[str, Any]:
-    status, told = broker.call(
+    status, reported = broker.call(
         "PUT", "/blackboard/subscribers", {"address": address, "concepts": list(concepts)}
     )
-    assert status in (200, 201), told
-    return told
+    assert status in (200, 201), reported
+    return reported
 
 
 def post(broker: Served, *messages: dict[str, str], **more: str) -> Any:
-    status, told = broker.call(
+    status, reported = broker.call(
         "POST", "/blackboard/messages", [{"pairs": pairs, **more} for pairs in messages]
     )
-    assert status == 202, told
-    return told
+    assert status == 202, reported
+    return reported
 
 
 def test_only_the_pairs_that_were_asked_for_are_sent(broker: Served, listener: Listener) -> None:
@@ -104,9 +104,9 @@ def test_only_the_pairs_that_were_asked_for_are_sent(broker: Served, listener: L
 
 
 def test_a_concept_stands_for_all_that_it_subsumes(broker: Served, listener: Listener) -> None:
-    told = subscribe(broker, listener.url, "prov:End")
+    reported = subscribe(broker, listener.url, "prov:End")
 
-    assert told["expanded"] == 14
+    assert reported["expanded"] == 14
     post(broker, {"WorkflowAborted": NOW}, {"ActivityOutOfMemory": NOW}, {"WorkflowStarted": NOW})
     until(lambda: len(listener.messages) >= 2)
     assert listener.pairs == [{"WorkflowAborted": NOW}, {"ActivityOutOfMemory": NOW}]
@@ -120,8 +120,8 @@ def test_subscribing_again_replaces_the_profile(broker: Served, listener: Listen
     post(broker, {"RunId": "r1"}, {"ExitCode": "1"})
     until(lambda: bool(listener.messages))
     assert listener.pairs == [{"ExitCode": "1"}]
-    _, told = broker.call("GET", "/blackboard/subscribers")
-    assert [each["concepts"] for each in told["subscribers"]] == [["ExitCode"]]
+    _, reported = broker.call("GET", "/blackboard/subscribers")
+    assert [each["concepts"] for each in reported["subscribers"]] == [["ExitCode"]]
 
 
 def test_who_unsubscribes_gets_nothing_more(broker: Served, listener: Listener) -> None:
@@ -131,8 +131,8 @@ def test_who_unsubscribes_gets_nothing_more(broker: Served, listener: Listener) 
     assert status == 204
     post(broker, {"RunId": "r1"})
     assert broker.call("GET", "/blackboard/subscribers")[1] == {"subscribers": []}
-    status, told = broker.call("DELETE", f"/blackboard/subscribers?address={listener.url}")
-    assert (status, told["code"]) == (404, "T324")
+    status, reported = broker.call("DELETE", f"/blackboard/subscribers?address={listener.url}")
+    assert (status, reported["code"]) == (404, "T324")
     assert listener.bodies == []
 
 
@@ -150,10 +150,10 @@ def test_an_unknown_concept_is_refused_with_the_nearest_known(
     broker: Served, path: str, body: object
 ) -> None:
     method = "PUT" if path.endswith("subscribers") else "POST"
-    status, told = broker.call(method, path, body)
+    status, reported = broker.call(method, path, body)
 
-    assert (status, told["code"]) == (400, "T320")
-    assert "ActivityClosed" in told["remedy"]
+    assert (status, reported["code"]) == (400, "T320")
+    assert "ActivityClosed" in reported["remedy"]
     assert broker.call("GET", "/events")[1]["events"] == []
 
 
@@ -163,12 +163,12 @@ def test_an_unknown_concept_is_refused_with_the_nearest_known(
      b'{"pairs": {"RunId": "r"}, "time": "noon"}', b"\xff", b"[" * 5000, b'{"pairs": []}'],
 )  # fmt: skip
 def test_what_is_no_message_is_refused_and_changes_nothing(broker: Served, body: bytes) -> None:
-    status, told = broker.call(
+    status, reported = broker.call(
         "POST", "/blackboard/messages", body, {"content-type": "application/json"}
     )
 
     assert status == 400
-    assert told["remedy"]
+    assert reported["remedy"]
     assert broker.call("GET", "/events")[1]["events"] == []
 
 
@@ -195,9 +195,9 @@ def test_every_other_door_sees_messages_as_events(broker: Served) -> None:
     pairs = {"WorkflowName": "w/1", "RunId": "r 1", "ActivityId": "a", "ActivityFailed": NOW}
     post(broker, pairs, {"RunId": "r1", "ActivitySucceeded": NOW}, time=NOW)
 
-    _, told = broker.call("GET", f"{box['messages']}?max=10")
+    _, reported = broker.call("GET", f"{box['messages']}?max=10")
 
-    [event] = told["events"]
+    [event] = reported["events"]
     assert event["type"] == "bb.ActivityFailed"
     assert event["topic"] == "blackboard/w_1/r_1"
     assert (event["subject"], event["time"], event["data"]) == ("a", NOW, pairs)
@@ -225,7 +225,7 @@ def test_events_of_any_door_reach_who_subscribed_by_concept(
 def test_any_push_subscription_may_have_pairs_instead_of_events(
     broker: Served, listener: Listener
 ) -> None:
-    status, told = broker.call(
+    status, reported = broker.call(
         "POST",
         "/subscriptions",
         {
@@ -235,7 +235,7 @@ def test_any_push_subscription_may_have_pairs_instead_of_events(
         },
     )
 
-    assert (status, told["config"]["mode"]) == (201, "blackboard")
+    assert (status, reported["config"]["mode"]) == (201, "blackboard")
     post(broker, {"RunId": "r1", "CpuSeconds": "1"}, {"RunId": "r2", "CpuSeconds": "2"})
     until(lambda: bool(listener.messages))
     assert listener.pairs == [{"CpuSeconds": "1"}]
@@ -274,8 +274,8 @@ def test_who_may_want_whole_messages_otherwise_than_by_concept_gets_them(
 def test_publishers_hear_of_the_aggregate_when_and_only_when_it_changes(broker: Served) -> None:
     publisher, one, two = Listener(), Listener(), Listener()
     try:
-        status, told = broker.call("POST", "/blackboard/publishers", {"address": publisher.url})
-        assert (status, told["profile"]["concepts"]) == (201, [])
+        status, reported = broker.call("POST", "/blackboard/publishers", {"address": publisher.url})
+        assert (status, reported["profile"]["concepts"]) == (201, [])
         subscribe(broker, one.url, "RunId", "ExitCode")
         until(lambda: len(publisher.bodies) == 1)
         subscribe(broker, one.url, "RunId", "ExitCode")  # the same again
@@ -305,8 +305,8 @@ def test_a_publisher_that_is_away_is_off_the_list_and_comes_back_by_itself(
     subscribe(broker, listener.url, "RunId")
 
     def listed() -> bool:
-        _, told = broker.call("GET", "/blackboard/publishers")
-        return bool(told["publishers"][0]["listed"])
+        _, reported = broker.call("GET", "/blackboard/publishers")
+        return bool(reported["publishers"][0]["listed"])
 
     until(lambda: not listed())
     publisher = Listener(publisher.port)
@@ -322,8 +322,8 @@ def test_a_publisher_is_taken_off_the_list_by_its_address(broker: Served) -> Non
 
     assert broker.call("DELETE", target)[0] == 204
 
-    _, told = broker.call("GET", "/blackboard/publishers")
-    assert publisher.url not in [each["address"] for each in told["publishers"]]
+    _, reported = broker.call("GET", "/blackboard/publishers")
+    assert publisher.url not in [each["address"] for each in reported["publishers"]]
     assert broker.call("DELETE", target)[0] == 404
     assert broker.call("DELETE", "/blackboard/publishers")[0] == 400
     publisher.close()
@@ -341,8 +341,8 @@ def test_both_lists_are_there_again_after_a_kill(broker: Served, listener: Liste
     broker.start()
 
     assert broker.call("GET", "/blackboard/profile")[1]["concepts"] == ["ExitCode"]
-    _, told = broker.call("GET", "/blackboard/publishers")
-    assert [each["address"] for each in told["publishers"]] == [publisher.url]
+    _, reported = broker.call("GET", "/blackboard/publishers")
+    assert [each["address"] for each in reported["publishers"]] == [publisher.url]
     post(broker, {"ExitCode": "2"})
     until(lambda: {"ExitCode": "2"} in listener.pairs)
     until(lambda: len(publisher.bodies) == 2)  # whatever it knew, it knows now
@@ -376,8 +376,8 @@ def test_a_subscriber_that_is_away_for_long_is_off_the_list_until_it_is_back() -
         away.close()
         post(broker, {"ExitCode": "1"})
         until(lambda: broker.call("GET", "/blackboard/profile")[1]["concepts"] == [])
-        _, told = broker.call("GET", "/blackboard/subscribers")
-        assert told["subscribers"][0]["listed"] is False
+        _, reported = broker.call("GET", "/blackboard/subscribers")
+        assert reported["subscribers"][0]["listed"] is False
 
         back = Listener(away.port)
         until(lambda: broker.call("GET", "/blackboard/profile")[1]["concepts"] == ["ExitCode"])
@@ -387,9 +387,9 @@ def test_a_subscriber_that_is_away_for_long_is_off_the_list_until_it_is_back() -
 
 def test_the_profile_can_be_waited_for(broker: Served, listener: Listener) -> None:
     version = broker.call("GET", "/blackboard/profile")[1]["version"]
-    told: list[Any] = []
+    reported: list[Any] = []
     waiting = threading.Thread(
-        target=lambda: told.append(
+        target=lambda: reported.append(
             broker.call("GET", f"/blackboard/profile?after={version}&wait=20")[1]
         )
     )
@@ -397,4 +397,4 @@ def test_the_profile_can_be_waited_for(broker: Served, listener: Listener) -> No
     subscribe(broker, listener.url, "RunId")
     waiting.join(10)
 
-    assert told[0]["concepts"] == ["RunId"]
+    assert reported[0]["concepts"] == ["RunId"]

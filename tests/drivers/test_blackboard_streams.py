@@ -58,9 +58,9 @@ def hear(connection: websockets.ClientConnection) -> Any:
 
 
 def post(broker: Served, *messages: dict[str, str]) -> Any:
-    status, told = broker.call("POST", "/blackboard/messages", [{"pairs": m} for m in messages])
-    assert status == 202, told
-    return told
+    status, reported = broker.call("POST", "/blackboard/messages", [{"pairs": m} for m in messages])
+    assert status == 202, reported
+    return reported
 
 
 def test_a_stream_has_the_asked_for_pairs_alone_and_can_be_resumed(broker: Served) -> None:
@@ -84,10 +84,10 @@ def test_a_stream_without_a_profile_has_every_pair(broker: Served) -> None:
 @pytest.mark.parametrize("query", ["?concepts=Nope", "?concepts=,", "?concept=RunId", "?after=x"])
 def test_a_stream_that_cannot_be_is_refused(broker: Served, query: str) -> None:
     with stream(broker, query) as response:
-        told = json.loads(response.read())
+        reported = json.loads(response.read())
 
     assert response.status == 400
-    assert told["remedy"]
+    assert reported["remedy"]
 
 
 def test_who_streams_is_in_the_aggregate_for_as_long_as_it_does(broker: Served) -> None:
@@ -108,10 +108,10 @@ def test_one_socket_publishes_and_subscribes(broker: Served) -> None:
     with socket(broker) as connection:
         say(connection, subscribe=["ActivityTerminalEvent"])
         connection.send(json.dumps({"publish": [{"pairs": {"ActivityCached": NOW}}], "ref": "a"}))
-        heard = [hear(connection), hear(connection)]
+        received = [hear(connection), hear(connection)]
 
-    [accepted] = [each for each in heard if "accepted" in each]
-    [message] = [each for each in heard if "pairs" in each]
+    [accepted] = [each for each in received if "accepted" in each]
+    [message] = [each for each in received if "pairs" in each]
     assert (accepted["accepted"], accepted["ref"]) == (1, "a")
     assert (message["pairs"], message["seq"]) == ({"ActivityCached": NOW}, accepted["last"])
 
@@ -145,8 +145,8 @@ def test_nonsense_is_told_and_the_socket_goes_on(broker: Served, text: str) -> N
     before = broker.call("GET", "/events?after=0&limit=1000")[1]["next"]
     with socket(broker) as connection:
         connection.send(text)
-        told = hear(connection)
-        assert told["problem"]["remedy"]
+        reported = hear(connection)
+        assert reported["problem"]["remedy"]
         assert say(connection, subscribe=["RunId"])["subscribed"] == 1
     assert broker.call("GET", "/events?after=0&limit=1000")[1]["next"] == before
 
@@ -181,10 +181,12 @@ def test_a_publisher_that_did_not_read_gets_the_profile_as_it_is_by_then(broker:
             say(subscriber, subscribe=["Concept"])
             say(subscriber, unsubscribe=True)
         say(subscriber, subscribe=["LogFile"])
-        told = [hear(publisher)["profile"]]
-        while told[-1]["concepts"] != ["LogFile"]:
-            told.append(hear(publisher)["profile"])
-        assert [each["version"] for each in told] == sorted({each["version"] for each in told})
+        reported = [hear(publisher)["profile"]]
+        while reported[-1]["concepts"] != ["LogFile"]:
+            reported.append(hear(publisher)["profile"])
+        assert [each["version"] for each in reported] == sorted(
+            {each["version"] for each in reported}
+        )
 
 
 def test_a_message_in_too_many_parts_is_too_big(broker: Served) -> None:

@@ -150,7 +150,7 @@ def test_the_client_of_openlineage_itself_is_content(
     client.close()
 
     (run,) = broker.runs().values()
-    assert run.told("workflow") == "etl"
+    assert run.reported("workflow") == "etl"
     assert run.counts == {"succeeded": 1}
     (activity,) = run.states
     assert run.of(activity)["outputs"] == ["s3://lab/table"]

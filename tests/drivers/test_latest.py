@@ -46,7 +46,7 @@ class World:
 
     def restart(self) -> None:
         self.recent = Recent(self.store.last_seq)
-        self.latest = Latest(LoopSignals(), self.recent, self.read)
+        self.latest = Latest(LoopSignals(), self.recent)
 
     async def read(self, work: Callable[[Reader], Stored | None]) -> Stored | None:
         self.reads += 1
@@ -60,7 +60,7 @@ class World:
         self.log += events
 
     def ask(self, pattern: str) -> Stored | None:
-        return asyncio.run(self.latest.on(TopicPattern.parse(pattern)))
+        return asyncio.run(self.latest.on(TopicPattern.parse(pattern), self.read))
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_too_many_searches_at_once_are_refused(world: World) -> None:
 
     async def many() -> list[object]:
         asked = [
-            world.latest.on(TopicPattern.parse(f"never/{number}"))
+            world.latest.on(TopicPattern.parse(f"never/{number}"), world.read)
             for number in range(latest_module.WAITING_MAX + 5)
         ]
         return await asyncio.gather(*asked, return_exceptions=True)

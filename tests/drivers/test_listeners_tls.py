@@ -161,9 +161,9 @@ def test_soap_tcp_speaks_tls_as_well(broker: Served, made: Path) -> None:
     assert b"Fault" in message.parts[0].data
 
 
-@pytest.mark.parametrize("door", ["http", "soap_tcp"])
-def test_who_speaks_no_tls_is_not_answered(broker: Served, made: Path, door: str) -> None:
-    address = broker.address if door == "http" else broker.soap_tcp
+@pytest.mark.parametrize("listener", ["http", "soap_tcp"])
+def test_who_speaks_no_tls_is_not_answered(broker: Served, made: Path, listener: str) -> None:
+    address = broker.address if listener == "http" else broker.soap_tcp
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=WAIT_S) as opened:
         opened.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

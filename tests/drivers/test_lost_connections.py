@@ -23,7 +23,7 @@ from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.listener import listen
 from tocsin.drivers.http.reader import RequestReader
 from tocsin.drivers.http.soap_exchange import SoapExchange
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
@@ -35,8 +35,8 @@ from tocsin.services.streams.event_socket import EventSocket
 from tocsin.services.streams.event_stream import EventStream
 from tocsin.store.store import Store
 from tocsin.wire.dime import Decoder, envelope_message
-from tocsin.wire.framing import FrameCutter
-from tocsin.wire.pegasus import Cutter
+from tocsin.wire.framing import FrameSplitter
+from tocsin.wire.pegasus import RecordSplitter
 
 PATIENCE_S = 10.0
 LARGE = b"x" * 300_000  # more than is read at once
@@ -51,10 +51,10 @@ KEPT = (
     BoardSocket,
     FramesConnection,
     PerformanceSession,
-    FrameCutter,
+    FrameSplitter,
     SoapTcpSession,
     Decoder,
-    Cutter,
+    RecordSplitter,
     asyncio.StreamReader,
 )
 
@@ -161,11 +161,11 @@ async def play(
     settings: Settings, directory: Path, scene: tuple[str, Sent], live: LiveObjects
 ) -> list[str]:
     """Send, hang up, and see what the broker holds on to once it has noticed."""
-    app = Application(settings, Store.open(directory), Notes())
+    app = Application(settings, Store.open(directory), Logger())
     desk = SoapServices(app)
     performance = app.performance_service()
     context = app.rest_context(Directory(app.port), performance)
-    doors = {
+    listeners = {
         "http": await listen(context, "127.0.0.1:0", desk.answer),
         "frames": await listen_frames(performance, settings, "127.0.0.1:0"),
         "soap_tcp": await listen_soap_tcp(
@@ -175,7 +175,7 @@ async def play(
     }
     where, pieces = scene
     try:
-        reader, writer = await asyncio.open_connection("127.0.0.1", doors[where].port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", listeners[where].port)
         for piece in pieces:
             with suppress(ConnectionError):
                 writer.write(piece)
@@ -185,8 +185,8 @@ async def play(
         del reader, writer
         return await until_nothing_is_left(live)
     finally:
-        for door in doors.values():
-            await door.close()
+        for server in listeners.values():
+            await server.close()
         await desk.close()
         await app.close()
 

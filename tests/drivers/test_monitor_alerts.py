@@ -13,7 +13,7 @@ import pytest
 
 from monitor.beside_a_node import say, watch
 from monitor.kept import Kept
-from monitor.runs import activity_pairs, heard, ns, run_pairs
+from monitor.runs import activity_pairs, ns, received, run_pairs
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import Replier
 from tocsin.drivers.monitor.monitor import Monitor
@@ -68,7 +68,7 @@ def scanner(kept: Kept) -> AlertScanner:
 def test_a_slow_activity_and_a_slow_run_are_found_and_remembered(
     kept: Kept, scanner: AlertScanner
 ) -> None:
-    kept.fold(heard(*past_runs(20, 6), *begun("align-1", "new-1"), received_ns=ns(9_000)))
+    kept.fold(received(*past_runs(20, 6), *begun("align-1", "new-1"), received_ns=ns(9_000)))
 
     assert scanner.scan(ns(9_009)) == []
     found = scanner.scan(NOW_NS)
@@ -89,7 +89,7 @@ def test_a_slow_activity_and_a_slow_run_are_found_and_remembered(
 
 def test_a_clock_eight_hours_behind_makes_nothing_slow(kept: Kept, scanner: AlertScanner) -> None:
     late = ns(9_000 + 8 * 3_600)
-    messages = heard(*past_runs(20, 6), *begun("align-1"), received_ns=late)
+    messages = received(*past_runs(20, 6), *begun("align-1"), received_ns=late)
     kept.fold(messages)
 
     assert scanner.scan(late + 5_000_000_000) == []
@@ -107,7 +107,7 @@ def test_a_clock_eight_hours_behind_makes_nothing_slow(kept: Kept, scanner: Aler
 def test_what_has_ended_waits_or_is_lost_is_not_slow(
     kept: Kept, scanner: AlertScanner, more: list[dict[str, str]]
 ) -> None:
-    kept.fold(heard(*past_runs(20, 6), *begun("align-1"), *more, received_ns=ns(9_000)))
+    kept.fold(received(*past_runs(20, 6), *begun("align-1"), *more, received_ns=ns(9_000)))
 
     assert scanner.scan(NOW_NS) == []
 
@@ -120,14 +120,16 @@ def test_of_a_run_larger_than_all_before_it_nothing_is_said(
         return run_pairs("WorkflowStarted", 9_000, run, WorkflowName="w", PlannedCounts=counts)
 
     kept.fold(
-        heard(*past_runs(20, 6), planned("as usual", 6), planned("more", 60), received_ns=ns(9_000))
+        received(
+            *past_runs(20, 6), planned("as usual", 6), planned("more", 60), received_ns=ns(9_000)
+        )
     )
 
     assert [each.straggler.run for each in scanner.scan(NOW_NS)] == ["as usual"]
 
 
 def test_with_few_past_runs_no_run_is_called_slow(kept: Kept, scanner: AlertScanner) -> None:
-    kept.fold(heard(*past_runs(8, 6), *begun(), received_ns=ns(9_000)))
+    kept.fold(received(*past_runs(8, 6), *begun(), received_ns=ns(9_000)))
 
     assert scanner.scan(NOW_NS) == []
 
@@ -136,7 +138,7 @@ def test_each_look_is_bounded_and_the_next_goes_on_where_it_was(
     kept: Kept, scanner: AlertScanner
 ) -> None:
     waiting = [f"other-{n:05}" for n in range(ACTIVITIES_AT_ONCE + 5)]
-    kept.fold(heard(*past_runs(20, 6), *begun(*waiting, "z-1"), received_ns=ns(9_000)))
+    kept.fold(received(*past_runs(20, 6), *begun(*waiting, "z-1"), received_ns=ns(9_000)))
     slow = activity_pairs("z-1", "ActivityExecuting", 9_000, ActivityType="align", Attempt="2")
     kept.fold([RunMessage(slow, 10_000, ns(9_000))])
 
@@ -149,7 +151,7 @@ def test_of_a_run_in_which_everything_is_slow_only_so_many_are_told(
     kept: Kept, scanner: AlertScanner
 ) -> None:
     many = [f"align-{n}" for n in range(PER_RUN_MAX + 50)]
-    kept.fold(heard(*past_runs(20, 6), *begun(*many), received_ns=ns(9_000)))
+    kept.fold(received(*past_runs(20, 6), *begun(*many), received_ns=ns(9_000)))
 
     found = scanner.scan(NOW_NS)
     kept.store.remember_alerts([each.key for each in found])
@@ -163,7 +165,7 @@ def test_of_a_run_in_which_everything_is_slow_only_so_many_are_told(
 
 
 def test_an_alert_changes_no_state_and_a_silent_run_stays_lost(kept: Kept) -> None:
-    kept.fold(heard(*begun("align-1"), received_ns=ns(9_000)))
+    kept.fold(received(*begun("align-1"), received_ns=ns(9_000)))
     later = ns(9_000 + OPTIONS.silence_s + 60)
     before = kept.asked.runs.run("r", later), kept.asked.runs.activities("r", later)
     alert = {**activity_pairs("align-1", "ActivityStraggling", 30_000), "Attempt": "2"}
@@ -194,7 +196,7 @@ def test_tables_of_before_there_were_alerts_are_taken_over(tmp_path: Path) -> No
     kept = Kept(tmp_path)
 
     assert kept.store.place == 7
-    kept.fold(heard(*past_runs(20, 6), *begun("align-1"), received_ns=ns(9_000)))
+    kept.fold(received(*past_runs(20, 6), *begun("align-1"), received_ns=ns(9_000)))
     assert len(AlertScanner(kept.asked.alerts, kept.asked.alerts.policy).scan(NOW_NS)) == 2
     kept.close()
 

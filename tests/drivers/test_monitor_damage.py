@@ -19,11 +19,11 @@ from monitor.runs import activity_pairs, run_pairs
 from served import served
 from small_disk import small_disk
 from tocsin.config import load
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor import database_errors, follower
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.schema import FILE_NAME
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.errors import MonitorOff, NoSuchRun
 from tocsin.store.store import Store
@@ -35,7 +35,7 @@ def watch(directory: Path, script: Script, tables: Path | None = None) -> str:
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        node = Node(settings, Store.open(directory), Notes(stream=said), OwnAddresses(settings))
+        node = Node(settings, Store.open(directory), Logger(stream=said), OwnAddresses(settings))
         monitor = Monitor(node.port, node.loop, tables or directory)
         monitor.start()
         try:
@@ -243,7 +243,7 @@ def test_a_message_too_big_for_the_tables_is_left_out_alone_and_counted(tmp_path
     async def script(node: Node, monitor: Monitor) -> None:
         write = monitor.recorder.writer.write
 
-        def picky(messages: list[follower.Heard], through: int, **more: int) -> None:
+        def picky(messages: list[follower.RunMessage], through: int, **more: int) -> None:
             if any(each.pairs["RunId"] == "big" for each in messages):
                 raise apsw.TooBigError("string or blob too big")
             write(messages, through, **more)

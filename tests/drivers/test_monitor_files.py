@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from monitor.kept import Kept
-from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
+from monitor.runs import RECEIVED_NS, activity_pairs, at, ns, received, run_pairs
 from tocsin.drivers.monitor.file_queries import find_files
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import FILE_NAME
@@ -65,14 +65,14 @@ TWO_ENGINES = [
 
 
 def who(kept: Kept, name: str, **more: object) -> list[tuple[str, str]]:
-    found = find_files(kept.asked.index, NOW_NS, name, **more)["files"]  # type: ignore[arg-type]
+    found = find_files(kept.asked.index, NOW_NS, name, **more).files  # type: ignore[arg-type]
     return [(each.run, each.activity) for each in found]
 
 
 def test_who_wrote_a_file_is_found_across_runs_and_engines_the_latest_first(kept: Kept) -> None:
-    kept.fold(heard(*TWO_ENGINES))
+    kept.fold(received(*TWO_ENGINES))
 
-    [clean] = find_files(kept.asked.index, NOW_NS, "clean.csv")["files"]
+    [clean] = find_files(kept.asked.index, NOW_NS, "clean.csv").files
 
     assert (clean.run, clean.engine, clean.activity) == ("prep", "parsl", "clean")
     assert (clean.path, clean.time, clean.size) == ("/data/p/clean.csv", at(2), 120)
@@ -103,16 +103,16 @@ def test_who_wrote_a_file_is_found_across_runs_and_engines_the_latest_first(kept
 def test_a_name_is_matched_by_its_last_parts_and_by_wildcards(
     name: str, found: int, kept: Kept
 ) -> None:
-    kept.fold(heard(*TWO_ENGINES))
+    kept.fold(received(*TWO_ENGINES))
 
     assert len(who(kept, name)) == found
 
 
 def test_the_lineage_goes_from_run_to_run_in_both_directions(kept: Kept) -> None:
-    kept.fold(heard(*TWO_ENGINES))
+    kept.fold(received(*TWO_ENGINES))
 
-    up = find_files(kept.asked.index, NOW_NS, "/data/m/results/plot.png", depth=5)["lineage"].up
-    down = find_files(kept.asked.index, NOW_NS, "clean.csv", depth=5)["lineage"].down
+    up = find_files(kept.asked.index, NOW_NS, "/data/m/results/plot.png", depth=5).lineage.up
+    down = find_files(kept.asked.index, NOW_NS, "clean.csv", depth=5).lineage.down
 
     assert [(each.file, each.run, each.activity, each.depth) for each in up] == [
         ("fit/m.bin", "model", "fit", 1),
@@ -128,7 +128,7 @@ def test_the_lineage_goes_from_run_to_run_in_both_directions(kept: Kept) -> None
 
 def test_a_file_in_a_directory_that_a_step_wrote_was_written_by_that_step(kept: Kept) -> None:
     kept.fold(
-        heard(
+        received(
             *run_of(
                 *("smk", 0, "/data/s"),
                 step("smk", "split", 1, ["all.csv"], ["parts/"]),
@@ -138,8 +138,8 @@ def test_a_file_in_a_directory_that_a_step_wrote_was_written_by_that_step(kept: 
         )
     )
 
-    up = find_files(kept.asked.index, NOW_NS, "1.out", depth=5)["lineage"].up
-    down = find_files(kept.asked.index, NOW_NS, "/data/s/parts", depth=1)["lineage"].down
+    up = find_files(kept.asked.index, NOW_NS, "1.out", depth=5).lineage.up
+    down = find_files(kept.asked.index, NOW_NS, "/data/s/parts", depth=1).lineage.down
 
     assert [(each.file, each.activity) for each in up] == [
         ("parts/deep/1.csv", "split"),
@@ -154,29 +154,29 @@ def test_a_file_in_a_directory_that_a_step_wrote_was_written_by_that_step(kept: 
 
 
 def test_a_lineage_that_is_cut_says_that_there_is_more(kept: Kept) -> None:
-    kept.fold(heard(*TWO_ENGINES))
+    kept.fold(received(*TWO_ENGINES))
 
-    short = find_files(kept.asked.index, NOW_NS, "/data/m/results/plot.png", depth=1)["lineage"]
+    short = find_files(kept.asked.index, NOW_NS, "/data/m/results/plot.png", depth=1).lineage
 
     assert (len(short.up), short.more) == (1, True)
 
 
 def test_a_file_of_the_same_name_elsewhere_is_another_file(kept: Kept) -> None:
     kept.fold(
-        heard(
+        received(
             *run_of("one", 0, "/a", step("one", "s", 1, [], ["out.txt"])),
             *run_of("two", 100, "/b", step("two", "t", 101, ["out.txt"], ["end.txt"])),
         )
     )
 
-    lineage = find_files(kept.asked.index, NOW_NS, "end.txt", depth=5)["lineage"]
+    lineage = find_files(kept.asked.index, NOW_NS, "end.txt", depth=5).lineage
 
     assert [(each.file, each.run) for each in lineage.up] == [("out.txt", None)]
 
 
 def test_an_earlier_reader_did_not_read_the_later_version(kept: Kept) -> None:
     kept.fold(
-        heard(
+        received(
             *run_of("w1", 0, "/a", step("w1", "s", 1, [], ["f"])),
             *run_of("r1", 100, "/a", step("r1", "t", 101, ["f"], ["g"])),
             *run_of("w2", 200, "/a", step("w2", "s", 201, [], ["f"])),
@@ -184,10 +184,10 @@ def test_an_earlier_reader_did_not_read_the_later_version(kept: Kept) -> None:
     )
 
     latest = find_files(kept.asked.index, NOW_NS, "/a/f", depth=3)
-    before = find_files(kept.asked.index, NOW_NS, "/a/g", depth=3)["lineage"].up
+    before = find_files(kept.asked.index, NOW_NS, "/a/g", depth=3).lineage.up
 
-    assert [each.run for each in latest["files"]] == ["w2", "w1"]
-    assert latest["lineage"].down == []
+    assert [each.run for each in latest.files] == ["w2", "w1"]
+    assert latest.lineage.down == []
     assert [each.run for each in before] == ["w1"]
 
 
@@ -195,12 +195,12 @@ def test_a_list_of_files_goes_on_where_the_page_ended(kept: Kept) -> None:
     runs = [
         run_of(f"r{n}", n * 100, "/a", step(f"r{n}", "s", n * 100, [], ["f"])) for n in range(5)
     ]
-    kept.fold(heard(*(each for some in runs for each in some)))
+    kept.fold(received(*(each for some in runs for each in some)))
     seen, after = [], None
     while True:
         page = find_files(kept.asked.index, NOW_NS, "f", limit=2, after=after)
-        seen += [each.run for each in page["files"]]
-        after = page["next"]
+        seen += [each.run for each in page.files]
+        after = page.next
         if after is None:
             break
 
@@ -222,7 +222,7 @@ def test_what_is_asked_goes_by_an_index_and_not_through_all_rows(kept: Kept) -> 
 
 def test_files_go_with_the_run_that_is_forgotten(tmp_path: Path) -> None:
     kept = Kept(tmp_path, MonitorOptions(retain_age_s=100))
-    kept.fold(heard(*TWO_ENGINES, received_ns=ns(0)))
+    kept.fold(received(*TWO_ENGINES, received_ns=ns(0)))
     while kept.store.prune(ns(1_000)):
         pass
 
@@ -234,7 +234,7 @@ def test_files_go_with_the_run_that_is_forgotten(tmp_path: Path) -> None:
 
 def test_the_files_of_a_database_of_before_are_indexed_when_it_is_opened(tmp_path: Path) -> None:
     kept = Kept(tmp_path)
-    kept.fold(heard(*TWO_ENGINES))
+    kept.fold(received(*TWO_ENGINES))
     kept.close()
     old = apsw.Connection(str(tmp_path / FILE_NAME))
     old.execute("DROP TABLE files; DROP TABLE paths; DROP TABLE generations; PRAGMA user_version=3")

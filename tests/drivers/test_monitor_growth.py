@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from monitor.kept import Kept
-from monitor.runs import activity_pairs, heard, ns, run_pairs
+from monitor.runs import activity_pairs, ns, received, run_pairs
 
 SAMPLES = 10
 
@@ -59,7 +59,7 @@ def past(runs: int) -> Iterator[dict[str, str]]:
 
 @pytest.mark.parametrize("runs", [1, 4])
 def test_a_plan_that_grew_in_past_runs_is_expected_to_grow_again(kept: Kept, runs: int) -> None:
-    kept.fold(heard(*past(runs), *begun("now", 9_000), received_ns=ns(9_000)))
+    kept.fold(received(*past(runs), *begun("now", 9_000), received_ns=ns(9_000)))
 
     found = kept.asked.estimates.estimate("now", ns(9_001))
 
@@ -69,7 +69,7 @@ def test_a_plan_that_grew_in_past_runs_is_expected_to_grow_again(kept: Kept, run
 def test_a_plan_that_has_grown_as_usual_is_taken_as_whole(kept: Kept) -> None:
     now = [*begun("now", 9_000), *grown("now", 9_000)]
     ended = [each for each in rest("now", 9_000) if "WorkflowCompleted" not in each]
-    kept.fold(heard(*past(4), *now, *ended[:-2], received_ns=ns(9_000)))
+    kept.fold(received(*past(4), *now, *ended[:-2], received_ns=ns(9_000)))
 
     found = kept.asked.estimates.estimate("now", ns(9_052))
 
@@ -83,7 +83,7 @@ def test_a_checkpoint_that_is_not_reached_leaves_a_plan_open(kept: Kept) -> None
         for each in past(4)
     ]
     now = begun("now", 9_000, checkpoint=True)
-    kept.fold(heard(*whole, *now, received_ns=ns(9_000)))
+    kept.fold(received(*whole, *now, received_ns=ns(9_000)))
 
     found = kept.asked.estimates.estimate("now", ns(9_001))
 
@@ -95,7 +95,7 @@ def test_a_small_run_of_a_workflow_that_never_grew_is_as_small_as_its_plan(kept:
         {**each, "PlannedActivities": str(SAMPLES + 2)} if "PlannedActivities" in each else each
         for each in past(4)
     ]
-    kept.fold(heard(*whole, *begun("now", 9_000), received_ns=ns(9_000)))
+    kept.fold(received(*whole, *begun("now", 9_000), received_ns=ns(9_000)))
 
     found = kept.asked.estimates.estimate("now", ns(9_001))
 
@@ -108,7 +108,7 @@ def test_a_run_whose_id_was_used_twice_teaches_by_each_of_its_uses(kept: Kept) -
         *grown("p0", 5_000),
         *(each for each in rest("p0", 5_000)),
     ]
-    kept.fold(heard(*past(1), *twice, received_ns=ns(9_000)))
+    kept.fold(received(*past(1), *twice, received_ns=ns(9_000)))
 
     run = kept.asked.runs.run("p0~2", ns(9_100))
     activities, _ = kept.asked.runs.activities("p0~2", ns(9_100), kind="align")

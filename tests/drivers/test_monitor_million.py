@@ -41,10 +41,10 @@ def fold_and_ask(directory: Path, activities: int) -> None:
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begun_s = time.perf_counter()
     batch: list[RunMessage] = []
-    for heard in messages(activities):
-        batch.append(heard)
+    for received in messages(activities):
+        batch.append(received)
         if len(batch) == BATCH:
-            store.write(batch, heard.seq)
+            store.write(batch, received.seq)
             batch = []
     store.write(batch, 2 * activities)
     took_s = time.perf_counter() - begun_s

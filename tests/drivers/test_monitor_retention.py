@@ -11,7 +11,7 @@ import pytest
 
 from monitor.beside_a_node import say, watch
 from monitor.kept import OPTIONS, Kept
-from monitor.runs import activity_pairs, at, heard, ns, run_pairs
+from monitor.runs import activity_pairs, at, ns, received, run_pairs
 from tocsin.drivers.monitor import follower, retention
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.schema import FILE_NAME, SCHEMA_VERSION
@@ -22,7 +22,7 @@ NOW_NS = ns(10_000)
 
 
 def ended(count: int) -> list[RunMessage]:
-    return heard(
+    return received(
         *(run_pairs("WorkflowCompleted", n, run=f"r{n}") for n in range(count)), received_ns=ns(0)
     )
 
@@ -46,7 +46,7 @@ def test_one_call_takes_only_so_many_rows_and_stops_when_it_is_enough(
     monkeypatch.setattr(retention, "ROWS_AT_ONCE", 50)
     kept = Kept(tmp_path, replace(OPTIONS, runs_max=1))
     activities = [activity_pairs(f"a-{n}", "ActivitySucceeded", 1, run="r0") for n in range(120)]
-    kept.fold(heard(run_pairs("WorkflowCompleted", 1, run="r0"), *activities, received_ns=ns(0)))
+    kept.fold(received(run_pairs("WorkflowCompleted", 1, run="r0"), *activities, received_ns=ns(0)))
     kept.fold([RunMessage(each.pairs, each.seq + 200, ns(1)) for each in ended(5)[1:]])
 
     gone = []
@@ -103,7 +103,7 @@ def test_versions_of_ever_new_names_go_before_those_of_workflows_that_ran(
     monkeypatch.setattr(retention, "VERSIONS_IN_ALL_MAX", 4)
     monkeypatch.setattr(retention, "VERSIONS_MAX", 2)
     kept = Kept(tmp_path)
-    kept.fold(heard(run_pairs("WorkflowStarted", 0, WorkflowName="ran")))
+    kept.fold(received(run_pairs("WorkflowStarted", 0, WorkflowName="ran")))
     kept.fold([version("ran", n, 10 + n, ns(0)) for n in range(3)])
     kept.fold([version(f"new{n}", 1, 20 + n, ns(0)) for n in range(9)])
 
@@ -116,14 +116,14 @@ def test_old_versions_go_with_the_last_run_and_changes_have_a_limit(
 ) -> None:
     monkeypatch.setattr(retention, "CHANGES_IN_ALL_MAX", 5)
     kept = Kept(tmp_path, replace(OPTIONS, retain_age_s=5_000))
-    kept.fold(heard(run_pairs("WorkflowStarted", 0, WorkflowName="ran")))
+    kept.fold(received(run_pairs("WorkflowStarted", 0, WorkflowName="ran")))
     kept.fold([version("ran", 1, 10, ns(0)), version("old", 1, 11, ns(0))])
     kept.fold([version("young", 1, 12, ns(9_000))])
     change = {"WorkflowName": "x", "WorkflowVersion": "v", "ActivityAdded": at(0)}
     kept.fold([RunMessage(change, 20 + n, ns(9_000)) for n in range(9)])
 
     assert kept_versions(kept) == [("ran", "v1"), ("young", "v1")]
-    assert [each["seq"] for each in kept.asked.changes.changes_of("x")] == [24, 25, 26, 27, 28]
+    assert [each.seq for each in kept.asked.changes.changes_of("x")] == [24, 25, 26, 27, 28]
     kept.close()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from monitor.runs import activity_pairs, heard, ns, run_pairs
+from monitor.runs import activity_pairs, ns, received, run_pairs
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.queries import Queries, open_queries
 from tocsin.drivers.monitor.writer import RunWriter
@@ -49,7 +49,7 @@ def test_an_activity_that_takes_longer_than_its_kind_ever_did_is_told_of(
         activity_pairs("align-2", "ActivityExecuting", 9_030),
         activity_pairs("new-1", "ActivityExecuting", 9_000),
     ]
-    messages = heard(*past_runs(5, 40), *now, received_ns=ns(9_000))
+    messages = received(*past_runs(5, 40), *now, received_ns=ns(9_000))
     store.write(messages, len(messages))
 
     early, late = watch.runs.run("r", ns(9_008)), watch.runs.run("r", ns(9_040))
@@ -71,7 +71,7 @@ def test_with_little_history_nothing_is_called_slow(watched: tuple[RunWriter, Qu
         run_pairs("WorkflowStarted", 9_000, WorkflowName="w"),
         activity_pairs("align-1", "ActivityExecuting", 9_000),
     ]
-    messages = heard(*past_runs(2, 3), *now, received_ns=ns(9_000))
+    messages = received(*past_runs(2, 3), *now, received_ns=ns(9_000))
     store.write(messages, len(messages))
 
     assert watch.runs.run("r", ns(9_900)).alerts == ()
@@ -81,7 +81,7 @@ def test_what_waited_without_reading_anything_is_a_hint(
     watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
-    messages = heard(
+    messages = received(
         run_pairs("WorkflowStarted", 0, PlannedCores="4"),
         activity_pairs("plot-1", "ActivityExecuting", 0),
         activity_pairs("plot-1", "ActivitySucceeded", 60, OutputFile="plot.png"),
@@ -104,7 +104,7 @@ def test_what_reads_what_was_made_before_it_is_no_hint(
     watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
-    messages = heard(
+    messages = received(
         run_pairs("WorkflowStarted", 0, PlannedCores="4"),
         activity_pairs("make-1", "ActivityExecuting", 0),
         activity_pairs("make-1", "ActivitySucceeded", 60, OutputFile='["a", "b"]'),
@@ -122,7 +122,7 @@ def test_a_second_attempt_waits_for_what_the_first_was_planned_after(
     store, watch = watched
     plan = '[{"id": "make-1", "type": "make", "parents": []}, {"id": "sum-1", "type": "sum",'
     plan += ' "parents": ["make-1"]}, {"id": "plot-1", "type": "plot", "parents": ["make-1"]}]'
-    messages = heard(
+    messages = received(
         run_pairs("WorkflowStarted", 0, PlannedCores="4", ActivityPlan=plan),
         activity_pairs("make-1", "ActivityExecuting", 0),
         activity_pairs("make-1", "ActivitySucceeded", 60),
@@ -147,7 +147,7 @@ def test_a_run_that_tells_no_dependence_says_so_instead_of_hints(
     watched: tuple[RunWriter, Queries],
 ) -> None:
     store, watch = watched
-    messages = heard(
+    messages = received(
         activity_pairs("a-1", "ActivityExecuting", 0),
         activity_pairs("a-1", "ActivitySucceeded", 60),
         activity_pairs("b-1", "ActivityExecuting", 60),

@@ -14,15 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from monitor.kept import Kept
-from monitor.runs import RECEIVED_NS, activity_pairs, at, heard, ns, run_pairs
+from monitor.runs import RECEIVED_NS, activity_pairs, at, ns, received, run_pairs
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.provenance import provenance
 from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.errors import BadRequest, DataDirectoryUnusable, NoSuchRun, NothingToEstimate
 from tocsin.monitor.fold import RunMessage
-from tocsin.monitor.records import ActivityCounts
 from tocsin.ontology import built_in
+from tocsin.wire.api.run_views import (
+    CountsInfo,
+    FileChangeInfo,
+    TypeInfo,
+    ValuesInfo,
+)
 
 NOW_NS = RECEIVED_NS
 OPTIONS = MonitorOptions()
@@ -56,11 +61,11 @@ def test_what_a_later_try_recovered_from_comes_after_the_cause_of_the_failure(ke
         activity_pairs("flaky-1", "ActivityExecuting", 3, Attempt="2"),
         activity_pairs("flaky-1", "ActivitySucceeded", 4, Attempt="2"),
     ]
-    kept.fold(heard(*flaky, *FAILING))
+    kept.fold(received(*flaky, *FAILING))
 
     failures = kept.asked.runs.failures("r", NOW_NS)
 
-    assert [(each.activity.id, each.activity.attempt, each.recovered) for each in failures] == [
+    assert [(each.id, each.attempt, each.recovered) for each in failures] == [
         ("align-1", 2, False),
         ("align-1", 1, False),
         ("flaky-1", 1, True),
@@ -68,21 +73,21 @@ def test_what_a_later_try_recovered_from_comes_after_the_cause_of_the_failure(ke
 
 
 def test_a_list_of_activities_and_the_history_of_one_count_the_same_failures(kept: Kept) -> None:
-    kept.fold(heard(*FAILING))
+    kept.fold(received(*FAILING))
 
-    [listed] = [each for each in kept.asked.history.types() if each["type"] == "align"]
+    [listed] = [each for each in kept.asked.history.types() if each.type == "align"]
 
-    assert listed["failed"] == kept.asked.history.history("align", NOW_NS).failed == 2
+    assert listed.failed == kept.asked.history.history("align", NOW_NS).failed == 2
 
 
 def test_a_failed_run_is_shown_with_all_that_is_known_of_it(kept: Kept) -> None:
-    kept.fold(heard(*FAILING))
+    kept.fold(received(*FAILING))
 
     run = kept.asked.runs.run("r", NOW_NS)
 
     assert (run.workflow, run.version, run.user, run.state) == ("blast", "1", "ada", "failed")
     assert (run.started, run.ended, run.duration_s) == (at(0), at(13), 13.0)
-    assert run.activities == ActivityCounts(total=4, known=3, succeeded=1, failed=1, lost=1)
+    assert run.activities == CountsInfo(total=4, known=3, succeeded=1, failed=1, lost=1)
     assert run.progress == 0.25
     assert run.error == "align-1 failed"
     assert run.resources == {"CpuSeconds": 5.0, "MemoryPeak": 300}
@@ -90,7 +95,7 @@ def test_a_failed_run_is_shown_with_all_that_is_known_of_it(kept: Kept) -> None:
 
 
 def test_the_tables_are_the_same_whatever_the_order_and_the_batches(tmp_path: Path) -> None:
-    messages = heard(*FAILING)
+    messages = received(*FAILING)
     shown = []
     for number, batch in enumerate((1, 3, 100)):
         directory = tmp_path / str(number)
@@ -108,7 +113,7 @@ def test_the_tables_are_the_same_whatever_the_order_and_the_batches(tmp_path: Pa
 
 
 def test_activities_are_found_by_state_and_type_and_page_by_page(kept: Kept) -> None:
-    kept.fold(heard(*FAILING))
+    kept.fold(received(*FAILING))
     ask = kept.asked.runs.activities
 
     assert [each.id for each in ask("r", NOW_NS)[0]] == ["align-1", "align-2", "split-1"]
@@ -123,7 +128,7 @@ def test_activities_are_found_by_state_and_type_and_page_by_page(kept: Kept) -> 
 
 
 def test_an_activity_has_its_attempts_and_what_the_first_said_of_all(kept: Kept) -> None:
-    kept.fold(heard(*FAILING))
+    kept.fold(received(*FAILING))
 
     activity = kept.asked.runs.activity("r", "align-1", NOW_NS)
 
@@ -135,13 +140,13 @@ def test_an_activity_has_its_attempts_and_what_the_first_said_of_all(kept: Kept)
 
 def test_a_failure_is_told_with_what_came_before_and_how_often_it_was_seen(kept: Kept) -> None:
     other = activity_pairs("align-9", "ActivityFailed", 10, ErrorMessage="disk 1 full")
-    kept.fold(heard(*FAILING, {**other, "RunId": "other", "ExitCode": "1"}))
+    kept.fold(received(*FAILING, {**other, "RunId": "other", "ExitCode": "1"}))
 
     last, first = kept.asked.runs.failures("r", NOW_NS, last=2)
 
-    assert (first.activity.error, first.seen_before) == ("disk 7 full", 0)
+    assert (first.error, first.seen_before) == ("disk 7 full", 0)
     # Its own first try does not count.
-    assert (last.activity.error, last.seen_before) == ("disk 9 full", 1)
+    assert (last.error, last.seen_before) == ("disk 9 full", 1)
     assert [each.pairs.get("ActivityId") for each in last.before] == ["align-1", "align-1"]
     assert [each.seq for each in last.before] == [5, 6]
 
@@ -151,7 +156,7 @@ def test_what_came_before_a_failure_is_kept_when_the_rest_is_let_go(tmp_path: Pa
     messages = [activity_pairs(f"a-{n}", "ActivitySucceeded", n) for n in range(60)]
     messages.append(activity_pairs("bad", "ActivityFailed", 60))
     messages += [activity_pairs(f"b-{n}", "ActivitySucceeded", 61 + n) for n in range(2_000)]
-    kept.fold(heard(*messages), batch=50)
+    kept.fold(received(*messages), batch=50)
 
     (failure,) = kept.asked.runs.failures("r", NOW_NS, last=50)
 
@@ -163,7 +168,7 @@ def test_what_came_before_a_failure_is_kept_when_the_rest_is_let_go(tmp_path: Pa
 
 def test_runs_are_listed_latest_first_and_page_by_page(kept: Kept) -> None:
     kept.fold(
-        heard(
+        received(
             *(run_pairs("WorkflowStarted", n, run=f"r{n}", WorkflowName="w") for n in range(5)),
             run_pairs("WorkflowCompleted", 9, run="r2"),
         )
@@ -197,7 +202,7 @@ def test_a_silent_run_is_lost_and_comes_back_by_itself(kept: Kept) -> None:
 def test_anomalies_are_counted_and_listed_and_the_states_stay_right(kept: Kept) -> None:
     skew_s = 8 * 3_600
     kept.fold(
-        heard(
+        received(
             run_pairs("WorkflowStarted", 0),
             run_pairs("ActivityFailed", 3),
             activity_pairs("backwards", "ActivityExecuting", 50),
@@ -231,17 +236,17 @@ def test_history_counts_what_ran_and_measures_what_succeeded(kept: Kept) -> None
         messages.append(activity_pairs(f"align-{n}", "ActivitySucceeded", n, run=f"r{n % 2}"))
     messages.append(activity_pairs("align-11", "ActivityFailed", 99, run="r1"))
     messages.append(activity_pairs("align-12", "ActivityCached", 99, run="r1"))
-    kept.fold(heard(*messages))
+    kept.fold(received(*messages))
 
     history = kept.asked.history.history("align", NOW_NS)
 
     assert (history.count, history.failed) == (11, 1)
     assert (history.mean_s, history.p50_s) == (5.5, 5.5)
-    assert sum(history.counts) == 10
-    assert (history.edges[0], history.edges[-1]) == (1.0, 10.0)
+    assert sum(history.histogram.counts) == 10
+    assert (history.histogram.edges[0], history.histogram.edges[-1]) == (1.0, 10.0)
     assert history.recent[0].id == "align-11"
     assert kept.asked.history.types() == [
-        {"type": "align", "workflow": "", "activities": 12, "runs": 2, "failed": 1}
+        TypeInfo(type="align", workflow="", activities=12, runs=2, failed=1)
     ]
 
 
@@ -252,16 +257,16 @@ def test_two_runs_are_compared_and_a_new_failure_stands_out(kept: Kept) -> None:
         activity_pairs("split-1", "ActivitySucceeded", 109, run="s"),
         run_pairs("WorkflowCompleted", 110, run="s"),
     )
-    kept.fold(heard(*FAILING, *other))
+    kept.fold(received(*FAILING, *other))
 
     found = kept.asked.changes.compare("s", "r", NOW_NS)
 
-    assert {each["what"] for each in found["differences"]} >= {"state", "version", "duration_s"}
-    assert found["parameters"] == {"k": {"a": 2, "b": None}}
-    by_type = {each["type"]: each for each in found["activities"]}
-    assert by_type["split"]["ratio"] == 0.5
-    assert [each["error"] for each in found["new_failures"]] == ["disk 7 full"]
-    assert found["gone_failures"] == []
+    assert {each.what for each in found.differences} >= {"state", "version", "duration_s"}
+    assert found.parameters == {"k": ValuesInfo(a=2, b=None)}
+    by_type = {each.type: each for each in found.activities}
+    assert by_type["split"].ratio == 0.5
+    assert [each.error for each in found.new_failures] == ["disk 7 full"]
+    assert found.gone_failures == []
 
 
 def test_what_changed_between_two_runs_is_what_was_recorded_on_the_way(kept: Kept) -> None:
@@ -272,7 +277,7 @@ def test_what_changed_between_two_runs_is_what_was_recorded_on_the_way(kept: Kep
     file = json.dumps([{"path": "Snakefile", "sha256": "1", "text": None}])
     new = json.dumps([{"path": "Snakefile", "sha256": "2", "text": None}])
     kept.fold(
-        heard(
+        received(
             version("1", "", VersionSaved=at(0)),
             run_pairs(
                 "WorkflowStarted", 1, WorkflowName="blast", WorkflowVersion="1", WorkflowFile=file
@@ -294,10 +299,10 @@ def test_what_changed_between_two_runs_is_what_was_recorded_on_the_way(kept: Kep
 
     found = kept.asked.changes.changes("s", NOW_NS)
 
-    assert (found["previous_run"], found["previous_version"], found["version"]) == ("r", "1", "3")
-    assert [each["pairs"]["ActivityType"] for each in found["changes"]] == ["trim", "join"]
-    assert found["files"] == [{"path": "Snakefile", "change": "changed"}]
-    assert [each["version"] for each in kept.asked.changes.versions("blast")[0]] == ["3", "2", "1"]
+    assert (found.previous_run, found.previous_version, found.version) == ("r", "1", "3")
+    assert [each.pairs["ActivityType"] for each in found.changes] == ["trim", "join"]
+    assert found.files == [FileChangeInfo(path="Snakefile", change="changed")]
+    assert [each.version for each in kept.asked.changes.versions("blast")[0]] == ["3", "2", "1"]
 
 
 def test_versions_come_page_by_page_and_fewer_if_they_are_large(kept: Kept) -> None:
@@ -310,12 +315,12 @@ def test_versions_come_page_by_page_and_fewer_if_they_are_large(kept: Kept) -> N
         after: int | None = None
         while True:
             found, following = kept.asked.changes.versions("w", limit=limit, after=after)
-            pages.append([each["version"] for each in found])
+            pages.append([each.version for each in found])
             if following is None:
                 return pages
             after = int(following)
 
-    kept.fold(heard(*(version(n) for n in range(5))))
+    kept.fold(received(*(version(n) for n in range(5))))
     small = all_pages(2)
     kept.fold([RunMessage(version(n, "x" * (5 << 20)), 10 + n, NOW_NS) for n in range(2)])
 
@@ -330,7 +335,7 @@ def test_a_version_that_was_forked_says_from_which_workflow(kept: Kept) -> None:
     detail = json.dumps({"what": "name", "was": "old", "is": "new"})
     saved = {"WorkflowName": "new", "WorkflowVersion": "2", "PreviousVersion": "1"}
     kept.fold(
-        heard(
+        received(
             {"VersionForked": at(0), **fork, "ChangeDetail": detail},
             {"ActivityAdded": at(0), **fork, "ActivityType": "trim"},
             {"VersionSaved": at(1), **saved, "ChangeDetail": "{}"},
@@ -339,16 +344,16 @@ def test_a_version_that_was_forked_says_from_which_workflow(kept: Kept) -> None:
     )
 
     ((version,), _) = kept.asked.changes.versions("new")
-    assert (version["previous"], version["previous_workflow"]) == ("1", "old")
-    assert (version["changes"], version["pairs"]["ChangeDetail"]) == (2, "{}")
+    assert (version.previous, version.previous_workflow) == ("1", "old")
+    assert (version.changes, version.pairs["ChangeDetail"]) == (2, "{}")
     assert kept.asked.changes.lineage("new")[0][:3] == ("2", "1", "old")
-    told = provenance(kept.asked, "r", NOW_NS, "prov-n").decode()
-    assert "wasDerivedFrom(" in told
-    assert "old" in told
+    reported = provenance(kept.asked, "r", NOW_NS, "prov-n").decode()
+    assert "wasDerivedFrom(" in reported
+    assert "old" in reported
 
 
 def test_a_run_s_types_are_counted_by_state_and_only_so_many_are_told(kept: Kept) -> None:
-    kept.fold(heard(*FAILING))
+    kept.fold(received(*FAILING))
     many = [activity_pairs(f"t{n:04}-1", "ActivitySucceeded", n, run="s") for n in range(1_005)]
     kept.fold([RunMessage(pairs, 100 + n, NOW_NS) for n, pairs in enumerate(many)])
 
@@ -379,7 +384,7 @@ def test_the_time_left_is_learnt_from_past_runs_and_worked_out_from_now(kept: Ke
     messages.append(activity_pairs("split-1", "ActivityExecuting", 9_000))
     messages.append(activity_pairs("split-1", "ActivitySucceeded", 9_010))
     messages.append(activity_pairs("align-1", "ActivityExecuting", 9_010))
-    kept.fold(heard(*messages, received_ns=ns(9_010)))
+    kept.fold(received(*messages, received_ns=ns(9_010)))
 
     found = kept.asked.estimates.estimate("r", ns(9_020))
 
@@ -419,7 +424,7 @@ def test_a_run_under_way_is_kept_however_old_and_however_many_there_are(tmp_path
         run_pairs("WorkflowStarted", 0, run="goes on"),
         run_pairs("WorkflowStarted", 0, run="beats", HeartbeatSeconds="10"),
     ]
-    kept.fold(heard(*begun, received_ns=ns(0)))
+    kept.fold(received(*begun, received_ns=ns(0)))
     kept.fold([RunMessage(run_pairs("WorkflowCompleted", 2_500, run="ended"), 9, ns(2_500))])
 
     def left(seconds: float) -> set[str]:
@@ -475,7 +480,7 @@ def test_what_is_counted_on_the_way_equals_a_count_at_the_end(
 ) -> None:
     with tempfile.TemporaryDirectory() as directory:
         kept = Kept(Path(directory))
-        kept.fold(heard(*messages), batch=batch)
+        kept.fold(received(*messages), batch=batch)
         rows = kept.asked.index.rows
 
         counted = rows("SELECT type, state, count FROM tally WHERE count ORDER BY type, state")

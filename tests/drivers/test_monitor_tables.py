@@ -43,7 +43,7 @@ PLAN = {
 }
 
 
-class Heard:
+class Received:
     """What an operator was told, and a log that ends somewhere."""
 
     def __init__(self) -> None:
@@ -58,8 +58,8 @@ class Heard:
 
 
 def test_a_new_version_is_read_and_a_damaged_one_leaves_the_one_before(tmp_path: Path) -> None:
-    heard = Heard()
-    tables = heard.tables(tmp_path)
+    received = Received()
+    tables = received.tables(tmp_path)
     publish_tables(tmp_path, 1, [stats("align")], [line("align")])
     first = tables.status()
     second = publish_tables(tmp_path, 2, [stats("align", version="2", p50_s=20.0)])
@@ -82,7 +82,7 @@ def test_a_new_version_is_read_and_a_damaged_one_leaves_the_one_before(tmp_path:
     assert (row.version, row.p50_s, [each.count for each in row.bins()]) == ("2", 20.0, [49, 49])
     assert {each.learned.version for each in kept if each.learned} == {2}
     assert all(each.problem and "activity_stats cannot be read" in each.problem for each in kept)
-    assert [level for level, _ in heard.notes] == ["warning", "info"]
+    assert [level for level, _ in received.notes] == ["warning", "info"]
     assert again.problem is None
 
 
@@ -113,24 +113,24 @@ def test_tables_that_cannot_be_used_are_told_of_once_and_left_alone(tmp_path: Pa
         shutil.copy(source, place / "activity_stats" / "part-0.parquet")
 
     for number, spoil in enumerate((foreign, newer, cut, fewer, huge, other_columns)):
-        heard, directory = Heard(), tmp_path / str(number)
+        received, directory = Received(), tmp_path / str(number)
         spoil(publish_tables(directory, 1, [stats("align")], [line("align")]))
-        tables = heard.tables(directory)
+        tables = received.tables(directory)
 
         found = [tables.status() for _ in range(3)]
 
         assert [each.learned for each in found] == [None] * 3, spoil
         assert all(each.problem for each in found), spoil
-        assert [level for level, _ in heard.notes] == ["warning"], spoil
+        assert [level for level, _ in received.notes] == ["warning"], spoil
 
 
 @pytest.mark.parametrize("again_after_s", [0.0, 60.0])
 def test_what_the_machine_did_not_read_is_tried_again_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again_after_s: float
 ) -> None:
-    heard = Heard()
+    received = Received()
     tables = Tables(
-        tmp_path, lambda: 100, heard.note, look_every_s=0.0, again_after_s=again_after_s
+        tmp_path, lambda: 100, received.note, look_every_s=0.0, again_after_s=again_after_s
     )
     publish_tables(tmp_path, 1, [stats("align")], [line("align")])
 
@@ -149,23 +149,23 @@ def test_what_the_machine_did_not_read_is_tried_again_later(
 
 
 def test_tables_of_another_log_or_none_at_all_are_not_used(tmp_path: Path) -> None:
-    heard = Heard()
+    received = Received()
     publish_tables(tmp_path / "other", 1, [stats("align")], through=101)
-    other, none = heard.tables(tmp_path / "other"), heard.tables(tmp_path / "none")
-    named = heard.tables(tmp_path / "none", is_named=True)
+    other, none = received.tables(tmp_path / "other"), received.tables(tmp_path / "none")
+    named = received.tables(tmp_path / "none", is_named=True)
     (tmp_path / "half" / ".versions" / "000001").mkdir(parents=True)
 
     beyond = [other.status() for _ in range(2)]
-    heard.head = 101
+    received.head = 101
     grown = other.status()
 
     assert beyond[1].learned is None
     assert "another log" in (beyond[1].problem or "")
     assert grown.learned is not None
-    assert none.status() == heard.tables(tmp_path / "half").status()
+    assert none.status() == received.tables(tmp_path / "half").status()
     assert (none.status().learned, none.status().problem) == (None, None)
     assert "no tables" in (named.status().problem or "")
-    assert [level for level, _ in heard.notes] == ["warning", "info", "warning"]
+    assert [level for level, _ in received.notes] == ["warning", "info", "warning"]
 
 
 def test_numbers_that_cannot_be_are_taken_as_not_told(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_numbers_that_cannot_be_are_taken_as_not_told(tmp_path: Path) -> None:
         [line("align", slope=nonsense)],
     )
 
-    learned = Heard().tables(tmp_path).status().learned
+    learned = Received().tables(tmp_path).status().learned
 
     assert learned is not None
     (row,) = learned.rows("align")

@@ -19,9 +19,9 @@ from tocsin.drivers.monitor.tables import Tables
 from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.fold import RunMessage
-from tocsin.monitor.history.summary import HistoryRecord
 from tocsin.ontology import built_in
 from tocsin.tables.published import require
+from tocsin.wire.api.history_views import HistoryInfo
 
 BEGAN = datetime(2026, 9, 22, tzinfo=UTC)
 SINCE, UNTIL = BEGAN + timedelta(days=3), BEGAN + timedelta(days=7)
@@ -30,7 +30,7 @@ DAYS = 10  # in each of which one attempt ended
 EVENTS = 2 * DAYS + 1
 
 
-def told() -> list[RunMessage]:
+def reported() -> list[RunMessage]:
     """A run of many days: each day an attempt starts and ends, at its beginning."""
     messages = [run_pairs("WorkflowStarted", 0, run="r1", WorkflowName="blast")]
     for day in range(DAYS):
@@ -49,12 +49,12 @@ def told() -> list[RunMessage]:
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     kept = RunWriter(tmp_path, MonitorOptions(), built_in())
-    kept.write(told(), EVENTS)
+    kept.write(reported(), EVENTS)
     kept.close()
     return tmp_path
 
 
-def asked(store: Path, *, through: int = EVENTS, **window: datetime) -> HistoryRecord:
+def asked(store: Path, *, through: int = EVENTS, **window: datetime) -> HistoryInfo:
     """A history with tables that say to have 100 attempts."""
     publish_tables(store / "tables", 1, [stats("align")], through=through, **window)
     tables = Tables(store / "tables", lambda: EVENTS, _nobody)
@@ -69,7 +69,7 @@ def _nobody(level: str, message: str, **fields: object) -> None:
     raise AssertionError(message)
 
 
-def since(found: HistoryRecord) -> int:
+def since(found: HistoryInfo) -> int:
     assert found.since is not None
     assert found.count == 100 + found.since.count
     return found.since.count

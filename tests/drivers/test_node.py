@@ -14,7 +14,7 @@ from tocsin.access.session import internal
 from tocsin.broker.effects import Ended
 from tocsin.config import load
 from tocsin.drivers.application import Application
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.errors import ShuttingDown
 from tocsin.event.event import Event
 from tocsin.event.filter import EVERYTHING
@@ -33,7 +33,7 @@ def run(directory: Path, script: Callable[[Application], Awaitable[None]]) -> No
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        app = Application(settings, Store.open(directory), Notes())
+        app = Application(settings, Store.open(directory), Logger())
         try:
             await asyncio.wait_for(script(app), PATIENCE_S)
         finally:
@@ -49,10 +49,10 @@ async def publish(app: Application, *topics: str) -> None:
 
 def test_the_latest_event_is_found_before_and_after_a_restart(tmp_path: Path) -> None:
     async def ask(app: Application) -> None:
-        latest = await app.latest.on(TopicPattern.parse("a/*"))
+        latest = await app.latest.on(TopicPattern.parse("a/*"), app.node.read)
         assert latest is not None
         assert latest.event.topic == "a/y"
-        assert await app.latest.on(TopicPattern.parse("never")) is None
+        assert await app.latest.on(TopicPattern.parse("never"), app.node.read) is None
 
     async def first(app: Application) -> None:
         await publish(app, "a/x", "a/y", "b")
@@ -76,24 +76,24 @@ def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
 def test_everybody_who_listens_hears_of_an_end_and_a_bad_listener_harms_nobody(
     tmp_path: Path,
 ) -> None:
-    heard: list[Ended] = []
+    received: list[Ended] = []
 
     def fail(_: Ended) -> None:
         raise RuntimeError("a bug in an endpoint")
 
     async def end(app: Application) -> None:
-        app.node.observers.ended.extend([fail, heard.append])
+        app.node.observers.ended.extend([fail, received.append])
         soap = SoapTerms(spec="wse04", end_to="http://127.0.0.1:9/")
         asked = Subscription(id="", kind=Kind.BOX, soap=soap)
         view = await app.port.subscribe(TEST, asked, EVERYTHING, None)
         await app.port.unsubscribe(TEST, view.subscription.id)
-        while not heard:
+        while not received:
             await asyncio.sleep(0.001)
         assert app.node.failure is None
 
     run(tmp_path, end)
 
-    assert [ended.status for ended in heard] == ["SourceCancelling"]
+    assert [ended.status for ended in received] == ["SourceCancelling"]
 
 
 def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) -> None:
@@ -117,15 +117,15 @@ def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) 
 
 def test_what_another_broker_appended_is_current_here_too(tmp_path: Path) -> None:
     shared = SharedEvents()
-    heard: list[Callable[[list[Stored]], None]] = []
-    store = memory_store(shared, lambda events: heard[0](events))
+    received: list[Callable[[list[Stored]], None]] = []
+    store = memory_store(shared, lambda events: received[0](events))
     other = memory_store(shared)
     other.open_window(duplicates_window=10, clock_jump_ns=10**18)
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(tmp_path)}, {})
-        app = Application(settings, store, Notes())
-        heard.append(app.node.appended)
+        app = Application(settings, store, Logger())
+        received.append(app.node.appended)
         try:
             publishing = asyncio.ensure_future(publish(app, "a/x"))
             while store.last_seq == 0:  # ours is in the log, and not yet handed on
@@ -134,7 +134,7 @@ def test_what_another_broker_appended_is_current_here_too(tmp_path: Path) -> Non
             other.commit(Append([[theirs]], time.time_ns(), 1, 1), StateChange())
             await asyncio.wait_for(publishing, PATIENCE_S)
 
-            latest = await app.latest.on(TopicPattern.parse("a/*"))
+            latest = await app.latest.on(TopicPattern.parse("a/*"), app.node.read)
             assert latest is not None
             assert (latest.seq, latest.event.topic) == (2, "a/y")
             assert app.port.head == 2

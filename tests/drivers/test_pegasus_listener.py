@@ -14,9 +14,9 @@ import uvloop
 
 from engine_streams import fold, shared
 from tocsin.config import Settings, load
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.drivers.pegasus.listener import ListenerLimits, PegasusListener, listen
 from tocsin.errors import BadSetting
@@ -39,21 +39,21 @@ def run(directory: Path, script: Script, limits: ListenerLimits | None = None) -
 
     async def main() -> None:
         settings = settings_of(directory)
-        node = Node(settings, Store.open(directory), Notes(stream=said), OwnAddresses(settings))
-        door = await listen(node.port, settings, "127.0.0.1:0", limits)
+        node = Node(settings, Store.open(directory), Logger(stream=said), OwnAddresses(settings))
+        server = await listen(node.port, settings, "127.0.0.1:0", limits)
         try:
-            await asyncio.wait_for(script(door, node), PATIENCE_S)
+            await asyncio.wait_for(script(server, node), PATIENCE_S)
         finally:
-            await door.close()
+            await server.close()
             await node.close()
 
     uvloop.run(main())
     return said.getvalue()
 
 
-async def send(door: PegasusListener, *parts: bytes, pause_s: float = 0) -> None:
+async def send(server: PegasusListener, *parts: bytes, pause_s: float = 0) -> None:
     """Write, close, and wait until the door has closed, too: then all is on disk."""
-    reader, writer = await asyncio.open_connection(door.host, door.port)
+    reader, writer = await asyncio.open_connection(server.host, server.port)
     for part in parts:
         writer.write(part)
         await writer.drain()
@@ -74,8 +74,8 @@ async def stored(node: Node) -> list[Message]:
 
 
 def event(kind: str, **fields: object) -> bytes:
-    told = {"event": f"stampede.{kind}", "xwf_id": "u-1", "ts": BEGAN, "restart_count": 0}
-    return json.dumps(told | fields).encode()
+    reported = {"event": f"stampede.{kind}", "xwf_id": "u-1", "ts": BEGAN, "restart_count": 0}
+    return json.dumps(reported | fields).encode()
 
 
 @pytest.mark.parametrize("form", ["lines", "no line breaks", "byte by byte"])
@@ -87,13 +87,13 @@ def test_a_recorded_stream_comes_to_its_end_however_it_is_written(
         text = text.replace(b"\n", b"")
     size = 997 if form == "byte by byte" else 1 << 20
 
-    async def script(door: PegasusListener, node: Node) -> None:
-        await send(door, *(text[at : at + size] for at in range(0, len(text), size)))
+    async def script(server: PegasusListener, node: Node) -> None:
+        await send(server, *(text[at : at + size] for at in range(0, len(text), size)))
         (run,) = fold(await stored(node)).values()
         assert run.state == "failed"
         assert run.counts == {"succeeded": 2, "failed": 1, "planned": 5}
-        assert door.counts.records == 68
-        assert (door.counts.bad, door.unknown) == (0, 0)
+        assert server.counts.records == 68
+        assert (server.counts.bad, server.unknown) == (0, 0)
 
     assert run(tmp_path, script) == ""
 
@@ -101,10 +101,10 @@ def test_a_recorded_stream_comes_to_its_end_however_it_is_written(
 def test_the_old_form_is_understood_and_a_repetition_stored_once(tmp_path: Path) -> None:
     text = shared("traces", "pegasus_stampede", "montage-1.0.bp").read_bytes()
 
-    async def script(door: PegasusListener, node: Node) -> None:
-        await send(door, text)
+    async def script(server: PegasusListener, node: Node) -> None:
+        await send(server, text)
         once = len(await stored(node))
-        await send(door, text)
+        await send(server, text)
         assert len(await stored(node)) == once
         (run,) = fold(await stored(node)).values()
         assert run.counts == {"succeeded": 39}
@@ -115,11 +115,11 @@ def test_the_old_form_is_understood_and_a_repetition_stored_once(tmp_path: Path)
 def test_the_monitor_shows_the_run_as_it_went(tmp_path: Path) -> None:
     text = shared("engines", "pegasus_monitord_process_wf_failure_TZSKEW8h.jsonl").read_bytes()
 
-    async def script(door: PegasusListener, node: Node) -> None:
+    async def script(server: PegasusListener, node: Node) -> None:
         monitor = open_monitor(node.port, settings_of(tmp_path))
         assert monitor is not None
         try:
-            await send(door, text)
+            await send(server, text)
             run_id = (await stored(node))[0].pairs["RunId"]
             shown = await monitor.ask(lambda live, now_ns: live.runs.run(run_id, now_ns))
             job = await monitor.ask(
@@ -139,10 +139,10 @@ def test_the_monitor_shows_the_run_as_it_went(tmp_path: Path) -> None:
 
 
 def test_what_was_stored_is_there_after_the_broker_is_gone(tmp_path: Path) -> None:
-    async def write(door: PegasusListener, node: Node) -> None:
-        await send(door, event("xwf.start"), event("xwf.end", status=0))
+    async def write(server: PegasusListener, node: Node) -> None:
+        await send(server, event("xwf.start"), event("xwf.end", status=0))
 
-    async def look(door: PegasusListener, node: Node) -> None:
+    async def look(server: PegasusListener, node: Node) -> None:
         (run,) = fold(await stored(node)).values()
         assert run.state == "completed"
 
@@ -153,13 +153,13 @@ def test_what_was_stored_is_there_after_the_broker_is_gone(tmp_path: Path) -> No
 def test_a_bad_line_is_noted_and_skipped_and_the_connection_goes_on(tmp_path: Path) -> None:
     bad = [b"hello\n", b"{}\n", b'{"event": "stampede.xwf.end"}\n', b"\x16\x03\x01\xff\n"]
 
-    async def script(door: PegasusListener, node: Node) -> None:
+    async def script(server: PegasusListener, node: Node) -> None:
         await send(
-            door, event("xwf.start"), *bad, event("job_inst.dreaming"), event("xwf.end", status=1)
+            server, event("xwf.start"), *bad, event("job_inst.dreaming"), event("xwf.end", status=1)
         )
         (run,) = fold(await stored(node)).values()
         assert run.state == "failed"
-        assert (door.counts.bad, door.unknown) == (4, 1)
+        assert (server.counts.bad, server.unknown) == (4, 1)
 
     said = run(tmp_path, script)
 
@@ -174,11 +174,11 @@ def test_a_record_that_not_everybody_reads_alike_is_refused_and_counted(
 ) -> None:
     bad = event("xwf.end", status=1)[:-1] + b", " + field + b"}\n"
 
-    async def script(door: PegasusListener, node: Node) -> None:
-        await send(door, event("xwf.start"), bad)
+    async def script(server: PegasusListener, node: Node) -> None:
+        await send(server, event("xwf.start"), bad)
         (run,) = fold(await stored(node)).values()
         assert run.state == "running"
-        assert door.counts.bad == 1
+        assert server.counts.bad == 1
 
     said = run(tmp_path, script)
 
@@ -186,9 +186,9 @@ def test_a_record_that_not_everybody_reads_alike_is_refused_and_counted(
 
 
 def test_of_many_bad_lines_a_few_are_told_and_all_are_counted(tmp_path: Path) -> None:
-    async def script(door: PegasusListener, node: Node) -> None:
-        await send(door, event("xwf.start") + b"hello\n" * 1_000)
-        assert door.counts.bad == 1_000
+    async def script(server: PegasusListener, node: Node) -> None:
+        await send(server, event("xwf.start") + b"hello\n" * 1_000)
+        assert server.counts.bad == 1_000
 
     said = run(tmp_path, script)
 
@@ -213,11 +213,11 @@ POSTED = b"\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n\r\n"
 def test_what_does_not_begin_with_a_record_is_hung_up_on(tmp_path: Path, first: bytes) -> None:
     """As a page of another site does, that has a browser post lines to this port."""
 
-    async def script(door: PegasusListener, node: Node) -> None:
+    async def script(server: PegasusListener, node: Node) -> None:
         with contextlib.suppress(ConnectionError):
-            await send(door, first + event("xwf.start") + b"\n", pause_s=0.05)
+            await send(server, first + event("xwf.start") + b"\n", pause_s=0.05)
         assert await stored(node) == []
-        assert door.counts.bad == 1
+        assert server.counts.bad == 1
 
     said = run(tmp_path, script)
 
@@ -228,33 +228,33 @@ def test_what_does_not_begin_with_a_record_is_hung_up_on(tmp_path: Path, first: 
 def test_a_line_of_ten_megabytes_is_left_out_and_the_rest_is_read(tmp_path: Path) -> None:
     long = b'{"event": "stampede.xwf.end", "x": "' + b"x" * (10 << 20) + b'"}'
 
-    async def script(door: PegasusListener, node: Node) -> None:
-        await send(door, event("xwf.start"), long, event("xwf.end", status=0), b"y" * (10 << 20))
+    async def script(server: PegasusListener, node: Node) -> None:
+        await send(server, event("xwf.start"), long, event("xwf.end", status=0), b"y" * (10 << 20))
         (run,) = fold(await stored(node)).values()
         assert run.state == "completed"
-        assert door.counts.bad == 2
+        assert server.counts.bad == 2
 
     assert "too_long=2" in run(tmp_path, script)
 
 
 def test_who_is_one_too_many_is_turned_away_and_may_come_later(tmp_path: Path) -> None:
-    async def script(door: PegasusListener, node: Node) -> None:
-        held = [await asyncio.open_connection(door.host, door.port) for _ in range(2)]
+    async def script(server: PegasusListener, node: Node) -> None:
+        held = [await asyncio.open_connection(server.host, server.port) for _ in range(2)]
         for _, writer in held:
             writer.write(event("xwf.start"))
             await writer.drain()
-        while door.counts.records < 2:
+        while server.counts.records < 2:
             await asyncio.sleep(0.01)
-        reader, writer = await asyncio.open_connection(door.host, door.port)
+        reader, writer = await asyncio.open_connection(server.host, server.port)
         with contextlib.suppress(ConnectionResetError):  # or an end, as the system puts it
             assert await reader.read() == b""
         writer.close()
-        assert door.refused == 1
+        assert server.refused == 1
         for reader, writer in held:
             writer.write_eof()
             assert await reader.read() == b""
             writer.close()
-        await send(door, event("xwf.end", status=0))
+        await send(server, event("xwf.end", status=0))
         assert len(fold(await stored(node))) == 1
 
     said = run(tmp_path, script, ListenerLimits(connections_max=2))
@@ -263,11 +263,11 @@ def test_who_is_one_too_many_is_turned_away_and_may_come_later(tmp_path: Path) -
 
 
 def test_who_says_nothing_for_too_long_is_hung_up_on(tmp_path: Path) -> None:
-    async def script(door: PegasusListener, node: Node) -> None:
-        reader, writer = await asyncio.open_connection(door.host, door.port)
+    async def script(server: PegasusListener, node: Node) -> None:
+        reader, writer = await asyncio.open_connection(server.host, server.port)
         assert await reader.read() == b""
         writer.close()
-        reader, writer = await asyncio.open_connection(door.host, door.port)
+        reader, writer = await asyncio.open_connection(server.host, server.port)
         writer.write(b'{"event": "stampede.')
         assert await reader.read() == b""
         writer.close()
@@ -278,7 +278,7 @@ def test_who_says_nothing_for_too_long_is_hung_up_on(tmp_path: Path) -> None:
 
 
 def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:
-    async def script(door: PegasusListener, node: Node) -> None:
+    async def script(server: PegasusListener, node: Node) -> None:
         publish, waiting = node.broker.publish, asyncio.Event()
         asked: list[int] = []
 
@@ -293,7 +293,7 @@ def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:
             node.schedule_run()
 
         node.broker.publish = slow  # type: ignore[method-assign, assignment]
-        _, writer = await asyncio.open_connection(door.host, door.port)
+        _, writer = await asyncio.open_connection(server.host, server.port)
         line = event("job_inst.main.start", job_id="j", job_inst_id=1, reason="x" * 60_000)
         writer.transport.set_write_buffer_limits(high=0)
         written = 0
@@ -307,10 +307,10 @@ def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:
         while not asked:
             await asyncio.sleep(0.01)
         assert len(asked) == 1
-        assert door.counts.records <= 2
+        assert server.counts.records <= 2
         waiting.set()
         writer.write_eof()
-        while door.counts.records < written:
+        while server.counts.records < written:
             await asyncio.sleep(0.01)
         writer.close()
 
@@ -318,12 +318,12 @@ def test_no_more_is_read_while_the_disk_is_behind(tmp_path: Path) -> None:
 
 
 def test_the_door_closes_while_somebody_is_connected(tmp_path: Path) -> None:
-    async def script(door: PegasusListener, node: Node) -> None:
-        reader, writer = await asyncio.open_connection(door.host, door.port)
+    async def script(server: PegasusListener, node: Node) -> None:
+        reader, writer = await asyncio.open_connection(server.host, server.port)
         writer.write(event("xwf.start"))
         while not await stored(node):
             await asyncio.sleep(0.01)
-        await door.close()
+        await server.close()
         assert await reader.read() == b""
         writer.close()
 
@@ -331,8 +331,8 @@ def test_the_door_closes_while_somebody_is_connected(tmp_path: Path) -> None:
 
 
 def test_an_address_that_is_taken_is_told(tmp_path: Path) -> None:
-    async def script(door: PegasusListener, node: Node) -> None:
+    async def script(server: PegasusListener, node: Node) -> None:
         with pytest.raises(BadSetting, match="--pegasus"):
-            await listen(node.port, settings_of(tmp_path), door.address)
+            await listen(node.port, settings_of(tmp_path), server.address)
 
     run(tmp_path, script)

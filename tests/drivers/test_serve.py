@@ -298,10 +298,11 @@ def test_sinks_that_hang_cannot_use_up_the_descriptors_that_publishers_come_in_b
 def test_the_start_says_how_many_clients_the_open_files_leave_room_for() -> None:
     program = (
         "import resource as r; r.setrlimit(r.RLIMIT_NOFILE, (500, 1000));"
-        "from tocsin.config import Settings; from tocsin.drivers.notes import Notes; import sys;"
+        "from tocsin.config import Settings; from tocsin.drivers.logger import Logger; import sys;"
         "from tocsin.drivers.serve import note_room, within_descriptors;"
-        "settings = within_descriptors(Settings()); note_room(settings, Notes(stream=sys.stdout));"
-        "print(settings.soap_tcp.connections_max, settings.pegasus.connections_max)"
+        "settings = within_descriptors(Settings()); note_room(settings, Logger(stream=sys.stdout));"
+        "print(settings.soap_tcp.connections_max, settings.pegasus.connections_max);"
+        "print(settings.overlay.links_max)"
     )
 
     ran = subprocess.run(
@@ -310,7 +311,7 @@ def test_the_start_says_how_many_clients_the_open_files_leave_room_for() -> None
 
     room = "http_connections=250 http_streams=200 frames_connections=150 open_files=1000"
     assert room in ran.stdout
-    assert ran.stdout.splitlines()[-1] == "40 20"
+    assert ran.stdout.splitlines()[-2:] == ["40 20", "20"]
 
 
 def test_a_client_that_was_refused_and_stays_does_not_disturb_the_stop() -> None:

@@ -42,7 +42,8 @@ def about(findings: list[dict[str, Any]], subject: str) -> list[dict[str, Any]]:
 
 def start(directory: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "tocsin", "serve", "--data", str(directory)]
-    command += ["--http", "127.0.0.1:0", "--frames", "off", "--soap-tcp", "off", *flags]
+    command += ["--http", "127.0.0.1:0", "--frames", "off", "--soap-tcp", "off"]
+    command += ["--link", "off", *flags]
     return subprocess.run(
         command, capture_output=True, text=True, cwd=ROOT, timeout=30, check=False
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from tocsin.access.decision import Decide, allow_all
+from tocsin.access.session import internal
 from tocsin.broker.log import EventStore
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.latest import Latest
@@ -13,15 +14,17 @@ from tocsin.broker.recent.types import SeenTypes
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.clock_watch import ClockWatch
+from tocsin.drivers.disk_space import DiskSpace
 from tocsin.drivers.health import Health, health_of
 from tocsin.drivers.http.rest.context import RestContext
+from tocsin.drivers.link.links import Links
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.drivers.own_address import OwnAddresses
-from tocsin.drivers.space import Space
 from tocsin.services.blackboard.board import Board
 from tocsin.services.directory.directory import Directory
+from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.performance.service import PerformanceOptions, PerformanceService
 from tocsin.services.subscriptions.subscriptions import Subscriptions
 
@@ -33,25 +36,25 @@ class Application:
         self,
         settings: Settings,
         store: EventStore,
-        notes: Notes,
+        logger: Logger,
         beside: Application | None = None,
         decide: Decide = allow_all,
     ) -> None:
         """`beside`: the broker of the same process whose message boxes this one holds."""
         self.settings = settings
-        self.notes = notes
+        self.logger = logger
         self.started_ns = time.time_ns()
         self.addresses = OwnAddresses(settings)
         least_ns = 0 if beside is None else beside.port.lower_bound_ns
         self.node = node = Node(
-            settings, store, notes, self.addresses, lower_bound_ns=least_ns, decide=decide
+            settings, store, logger, self.addresses, lower_bound_ns=least_ns, decide=decide
         )
         port = node.port
         self.port: BrokerPort = port
         self.clock: ClockWatch = ClockWatch(port) if beside is None else beside.clock
         if beside is not None:
             self.clock.add(port)
-        self.latest = Latest(port.runtime, node.recent, node.read)
+        self.latest = Latest(port.runtime, node.recent)
         self.topics = SeenTopics(port.runtime, node.recent)
         self.types = SeenTypes(port.runtime, port.head)
         self.board = Board(port)
@@ -59,14 +62,17 @@ class Application:
         observers.committed.extend([self.types.add, self.topics.counts.add])
         observers.interest_changed.append(self.board.interest_changed)
         observers.stopped.extend([self.clock.close, self.board.close])
-        self.space = Space(port, settings)
+        self.disk_space = DiskSpace(port, settings)
         self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
         self.archiver: Archiver | None = None  # the same
+        self.discovery: ResourceDiscovery | None = None  # the same
+        self.links: Links | None = None  # the same
 
     def health(self) -> Health:
         node, clock = self.node, self.clock.complaints()
         beside = clock + ([] if self.archiver is None else self.archiver.complaints())
-        full, jump_s = self.space.reason, 0.0 if clock else node.broker.clock.jump_ns / 1e9
+        jump_ns = self.port.clock_status(internal("health")).jump_ns
+        full, jump_s = self.disk_space.reason, 0.0 if clock else jump_ns / 1e9
         return health_of(node.failure, full, jump_s, beside, stopping=node.stopping)
 
     def performance_service(self) -> PerformanceService:
@@ -80,7 +86,7 @@ class Application:
         return PerformanceService(self.port, options, self.types, self.latest.of_type)
 
     def rest_context(self, directory: Directory, performance: PerformanceService) -> RestContext:
-        """To be asked for when there is a monitor and an archiver, if there shall be any."""
+        """To be asked for when there is a monitor, an archiver and discovery, if there shall be."""
         node, not_own = self.node, self.addresses.check_not_own
         return RestContext(
             port=self.port,
@@ -89,12 +95,14 @@ class Application:
             subscriptions=Subscriptions(self.port, node.sinks, node.rules, not_own),
             board=self.board,
             directory=directory,
+            discovery=self.discovery,
+            links=None if self.links is None else self.links.service,
             performance=performance,
             topics=self.topics,
             monitor=self.monitor,
             archiver=self.archiver,
             clock=self.clock,
-            space=self.space,
+            disk_space=self.disk_space,
             health=self.health,
             started_ns=self.started_ns,
         )

@@ -1,7 +1,7 @@
 """Backup: a consistent copy of a data directory while its broker runs, and the way back.
 
-The order makes the copies fit each other. The monitor comes before the log, so that it has heard
-of no event that the copied log lacks. Message boxes come after the log, whose cursors say what was
+The order makes the copies fit each other. The monitor comes before the log, so that it has
+no event that the copied log lacks. Message boxes come after the log, whose cursors say what was
 handed to them: what is in both is delivered twice, and nothing is left out. Of the archive, those
 files are copied that end where the copied log ends, or before.
 
@@ -46,7 +46,7 @@ BOXES_NAME: Final = "boxes"
 SAMPLES: Final = ("_deliveries", "_deadletters", "_discoveries")
 PAGES_A_STEP: Final = 1_000  # of 8 KiB: between two, progress is shown
 READ_BYTES: Final = 1 << 20
-# What belongs to a running broker, or is made anew from the rest.
+# What belongs to a running broker, or is rebuilt from the rest.
 LEFT_OUT: Final = frozenset({LOCK_NAME, f"{LOG_NAME}{MARK_SUFFIX}"})
 LEFT_OUT_SUFFIXES: Final = ("-wal", "-shm", "-journal", MARK_SUFFIX)
 
@@ -162,8 +162,8 @@ def read_manifest(backup: Path) -> Manifest:
 
 
 def last_given(data: Path) -> int:
-    """The highest number that a data directory is known to have given to an event, if it can still
-    be told: by its log, or by the mark beside it. Raises BadBackup."""
+    """The highest number that a data directory is known to have given to an event, if that can
+    still be found: in its log, or in the mark beside it. Raises BadBackup."""
     path = str(data / LOG_NAME)
     mark = read_mark(path)
     found = 0 if mark is None else mark.last_seq

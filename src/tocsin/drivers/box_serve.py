@@ -27,7 +27,7 @@ from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.listener import HttpListener
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
 from tocsin.drivers.soap_services import MailboxNode, soap_context
 from tocsin.drivers.tls import listener_context
@@ -74,7 +74,7 @@ def _no_such_path(path: str) -> NoSuchPath:
 def run(
     settings: Settings,
     ready: Ready,
-    notes: Notes | None = None,
+    logger: Logger | None = None,
     *,
     accept_loss: bool = False,
     accept_clock: bool = False,
@@ -92,23 +92,27 @@ def run(
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
     # No other server: so its address is not asked whether it is open to the world.
-    settings = replace(settings, soap_tcp=replace(settings.soap_tcp, address=OFF))
-    notes = notes or Notes()
+    settings = replace(
+        settings,
+        soap_tcp=replace(settings.soap_tcp, address=OFF),
+        overlay=replace(settings.overlay, address=OFF),
+    )
+    logger = logger or Logger()
     if accept_loss:
-        accept_losses(settings.log.directory, notes)
+        accept_losses(settings.log.directory, logger)
     if accept_clock:
         accept_the_clock(settings.log.directory)
-    return uvloop.run(_serve(within_descriptors(settings), ready, notes, tls, decide))
+    return uvloop.run(_serve(within_descriptors(settings), ready, logger, tls, decide))
 
 
 async def _serve(
-    settings: Settings, ready: Ready, notes: Notes, tls: ssl.SSLContext | None, decide: Decide
+    settings: Settings, ready: Ready, logger: Logger, tls: ssl.SSLContext | None, decide: Decide
 ) -> int:
     loop = asyncio.get_running_loop()
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    boxes = MailboxNode(settings, notes, decide=decide)
+    boxes = MailboxNode(settings, logger, decide=decide)
     app = boxes.open()
     node = app.node
     dispatcher = mailbox_dispatcher(soap_context(app), boxes.mailboxes)

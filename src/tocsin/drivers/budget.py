@@ -3,26 +3,25 @@
 Every message has a limit of its own, but many peers can each send one up to that limit and never
 finish it. So what has come of messages that are not handled yet is counted here, over HTTP bodies,
 WebSocket messages, frames, SOAP.TCP messages and Pegasus records. Past the budget, a message that
-is large and still grows is refused, and its sender is told to come back later.
+is large and still grows is refused, and its sender is asked to come back later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
+from tocsin.drivers.logger import WriteLog
 from tocsin.errors import Busy
 
 OWN_BYTES_MAX: Final = 64 << 10  # which every connection may have, whatever the others do
 
-Note = Callable[..., None]
 """Writes to the broker's own log: level, message, then fields by name."""
 
 
 class ReceiveBudget:
     """How much of what peers sent is held now, and how much of that there may be."""
 
-    def __init__(self, bytes_max: int, note: Note) -> None:
+    def __init__(self, bytes_max: int, note: WriteLog) -> None:
         self.bytes_max = bytes_max
         self.held_bytes = 0
         self.refused = 0

@@ -19,10 +19,6 @@ class SteadyClock:
     def now_ns(self) -> int:
         return self._offset_ns + _since_boot_ns()
 
-    def jumped_s(self) -> float:
-        """How far the wall clock has moved away from us: above zero, it was set forward."""
-        return (time.time_ns() - self.now_ns()) / 1e9
-
 
 if hasattr(time, "CLOCK_BOOTTIME"):
 

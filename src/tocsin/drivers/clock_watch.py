@@ -7,6 +7,7 @@ from typing import Final
 
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
+from tocsin.broker.status import ClockStatus
 
 READ_S: Final = 2.0
 
@@ -34,10 +35,10 @@ class ClockWatch:
         for port in self._ports:
             port.show_clock(time.time_ns())
 
-    async def accept(self, session: Session) -> None:
-        """An operator says that it is right."""
-        for port in self._ports:
-            await port.accept_clock(session, time.time_ns())
+    async def accept(self, session: Session) -> ClockStatus:
+        """An operator says that it is right. Returns how the broker judges it then."""
+        judged = [await port.accept_clock(session, time.time_ns()) for port in self._ports]
+        return judged[0]
 
     def complaints(self) -> list[str]:
         """What is wrong with the clock; of several logs the first that says so."""

@@ -18,6 +18,7 @@ from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.listener import listen as listen_http
 from tocsin.drivers.http.rest.context import RestContext
+from tocsin.drivers.link.links import Links
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.pegasus.listener import listener_limits
 from tocsin.drivers.plugins import BUILT_IN, DIALECTS, plugins
@@ -46,6 +47,7 @@ class BuiltIn:
 
     rest: RestContext
     soap: SoapServices
+    links: Links
     trusted: tuple[str, ...]  # hosts and networks that datagrams are taken from
 
 
@@ -169,3 +171,10 @@ async def open_pegasus(context: DialectContext) -> Mapping[str, Listener]:
         budget=context.budget,
     )
     return {"pegasus": listener}
+
+
+async def open_link(context: DialectContext) -> Mapping[str, Listener]:
+    settings = context.settings.overlay
+    if settings.is_off:
+        return {}
+    return {"link": await context.built_in.links.listen(settings.address, context.tls)}

@@ -15,13 +15,12 @@ from tocsin.broker.effects import Commit
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.state import CLOCK
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.stores import note_loss
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.stored import Append, StateChange
 from tocsin.store.directory import LOG_NAME
 from tocsin.store.mark import MARK_SUFFIX
-from tocsin.store.reach import retention_reach as retention_reach
 from tocsin.store.store import Store
 
 T = TypeVar("T")
@@ -125,14 +124,14 @@ class Readers:
             reader.close()
 
 
-def accept_losses(directory: str, notes: Notes) -> None:
+def accept_losses(directory: str, logger: Logger) -> None:
     """Go on without what the logs of this directory lack. Numbers are not given twice."""
     for place in (Path(directory), Path(directory) / BOXES_DIRECTORY):
         if any((place / f"{LOG_NAME}{suffix}").exists() for suffix in ("", MARK_SUFFIX)):
             store = Store.open(place, accept_loss=True)
             store.close()
             if store.loss is not None:
-                note_loss(notes, str(place), store.loss)
+                note_loss(logger, str(place), store.loss)
 
 
 def accept_the_clock(directory: str) -> None:

@@ -21,11 +21,12 @@ from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.port import BrokerPort, StreamSink
 from tocsin.broker.recent.events import Recent
+from tocsin.broker.retention import retention_reach
 from tocsin.broker.snapshot import load_snapshot
 from tocsin.config import DeliverySettings, Settings
 from tocsin.drivers.clock import SteadyClock
-from tocsin.drivers.disk import Readers, Writer, retention_reach
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.disk import Readers, Writer
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.pusher import Pusher, PushOptions
@@ -63,7 +64,7 @@ class Node:
         self,
         settings: Settings,
         store: EventStore,
-        notes: Notes,
+        logger: Logger,
         addresses: OwnAddresses,
         *,
         lower_bound_ns: int = 0,
@@ -71,7 +72,7 @@ class Node:
     ) -> None:
         """`lower_bound_ns`: it is not earlier than that, whatever the clock says."""
         self.loop = asyncio.get_running_loop()
-        self.note = notes
+        self.note = logger
         self.stopping = False
         self.failure: TocsinError | None = None
         self.failed = asyncio.Event()
@@ -151,14 +152,14 @@ class Node:
         return {
             do.Commit: self._writer.write,
             do.ReadLog: self._read_log,
-            do.Survey: self._survey,
+            do.CheckRetention: self._check_retention,
             do.Push: lambda effect: self._pusher.send(effect, self._pushed),
             do.CloseSubscription: self._pusher.close_subscription,
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
             do.Ended: self._ended,
-            do.Note: lambda effect: self.note(effect.level, effect.message, **effect.fields),
+            do.LogLine: lambda effect: self.note(effect.level, effect.message, **effect.fields),
             do.Stop: self._stop,
         }
 
@@ -195,7 +196,7 @@ class Node:
             self.loop.call_soon(self._pushed, effect.lane, failed)
         elif isinstance(effect, do.StreamOut | do.StreamDropped):
             self.port.close_stream(effect.stream)
-        elif not isinstance(effect, do.Reply | do.Note | do.Ended | do.CloseSubscription):
+        elif not isinstance(effect, do.Reply | do.LogLine | do.Ended | do.CloseSubscription):
             self._bug(error)
 
     def _bug(self, error: Exception) -> None:
@@ -279,12 +280,12 @@ class Node:
             self._bug(error)
         self.schedule_run()
 
-    def _survey(self, effect: do.Survey) -> None:
+    def _check_retention(self, effect: do.CheckRetention) -> None:
         async def work() -> None:
             reach = await self._readers.ask(
                 lambda r: retention_reach(r, effect.before_ns, effect.bytes_max)
             )
-            self.broker.surveyed(reach, self._clock.now_ns())
+            self.broker.retention_checked(reach, self._clock.now_ns())
             self.schedule_run()
 
         self._spawn(work())

@@ -1,4 +1,4 @@
-"""Plugins: sinks, stores and dialects, the built-in ones and those of other packages.
+"""Plugins: sinks, stores, log readers and dialects, built in or of other packages.
 
 Each is an entry point: a name, and where the object is. Ours stand here, so that a checkout needs
 no installation; those of other packages are found in the metadata of what is installed. All are
@@ -16,6 +16,7 @@ from tocsin.errors import BadSetting
 
 SINKS: Final = "tocsin.sinks"
 STORES: Final = "tocsin.stores"
+LOG_READERS: Final = "tocsin.log_readers"
 DIALECTS: Final = "tocsin.dialects"
 
 BUILT_IN: Final = {
@@ -30,11 +31,15 @@ BUILT_IN: Final = {
         "sqlite": "tocsin.drivers.stores:open_sqlite",
         "memory": "tocsin.drivers.stores:open_memory",
     },
+    LOG_READERS: {
+        "sqlite": "tocsin.drivers.stores:read_sqlite",
+    },
     DIALECTS: {
         "http": "tocsin.drivers.dialects:open_http",
         "frames": "tocsin.drivers.dialects:open_frames",
         "soap_tcp": "tocsin.drivers.dialects:open_soap_tcp",
         "pegasus": "tocsin.drivers.dialects:open_pegasus",
+        "link": "tocsin.drivers.dialects:open_link",
     },
 }
 

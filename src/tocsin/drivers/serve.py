@@ -25,14 +25,18 @@ from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.http.connection_limiter import long_lived_max
+from tocsin.drivers.link.links import Links
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import open_monitor
-from tocsin.drivers.notes import Notes
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.stores import SQLITE, open_store, store_name
-from tocsin.drivers.tls import listener_context, sink_context
+from tocsin.drivers.stores import has_log_reader, open_store
+from tocsin.drivers.tls import authorities_context, listener_context, sink_context
+from tocsin.drivers.zones import zone_offset_s
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.services.directory.directory import Directory, Offering
+from tocsin.services.discovery.opening import open_discovery
+from tocsin.services.link.identity import ids_of
 from tocsin.services.performance.service import Addresses
 from tocsin.wire.directory.entry import Kind, Registration
 
@@ -48,6 +52,7 @@ HTTP_SHARE = 0.25
 FRAMES_SHARE = 0.15
 SOAP_TCP_SHARE = 0.04
 PEGASUS_SHARE = 0.02
+LINK_SHARE = 0.02
 
 # Events hold no cycles, and a hundred thousand of their keys are remembered. With the default of
 # 700 the collector looks at all that again and again: a third of the cost of an event in a batch.
@@ -59,14 +64,14 @@ Ready = Callable[[dict[str, object]], None]
 def run(
     settings: Settings,
     ready: Ready,
-    notes: Notes | None = None,
+    logger: Logger | None = None,
     *,
     accept_loss: bool = False,
     accept_clock: bool = False,
     decide: Decide = allow_all,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
-    notes = notes or Notes()
+    logger = logger or Logger()
     for setting, address in settings.addresses().items():
         host_and_port(address)  # first: what is no address is open to nobody
         if not is_loopback(address) and not settings.http.open:
@@ -77,16 +82,18 @@ def run(
     tls = listener_context(settings.http)
     if settings.delivery.ca_file:
         sink_context(settings.delivery.ca_file)  # for what may be wrong with it
+    if settings.overlay.ca_file:
+        authorities_context("overlay.ca_file", settings.overlay.ca_file)  # the same
     use_ontology(settings.blackboard.ontology)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
     settings = within_descriptors(settings)
     if accept_loss:
-        accept_losses(settings.log.directory, notes)
+        accept_losses(settings.log.directory, logger)
     if accept_clock:
         accept_the_clock(settings.log.directory)
-    store = open_store(settings.log, notes)
-    return uvloop.run(_serve(settings, store, ready, notes, tls, decide))
+    store = open_store(settings.log, logger)
+    return uvloop.run(_serve(settings, store, ready, logger, tls, decide))
 
 
 def within_descriptors(settings: Settings) -> Settings:
@@ -98,7 +105,7 @@ def within_descriptors(settings: Settings) -> Settings:
     if had == resource.RLIM_INFINITY:
         return settings
     http, frames, delivery = settings.http, settings.frames, settings.delivery
-    soap_tcp, pegasus = settings.soap_tcp, settings.pegasus
+    soap_tcp, pegasus, overlay = settings.soap_tcp, settings.pegasus, settings.overlay
 
     def at_most(wanted: int, share: float) -> int:
         return min(wanted, int(had * share))
@@ -111,6 +118,7 @@ def within_descriptors(settings: Settings) -> Settings:
             soap_tcp, connections_max=at_most(soap_tcp.connections_max, SOAP_TCP_SHARE)
         ),
         pegasus=replace(pegasus, connections_max=at_most(pegasus.connections_max, PEGASUS_SHARE)),
+        overlay=replace(overlay, links_max=at_most(overlay.links_max, LINK_SHARE)),
         delivery=replace(delivery, sinks_open_max=at_most(delivery.sinks_open_max, SINKS_SHARE)),
     )
 
@@ -132,7 +140,7 @@ async def _serve(
     settings: Settings,
     store: EventStore,
     ready: Ready,
-    notes: Notes,
+    logger: Logger,
     tls: ssl.SSLContext | None,
     decide: Decide,
 ) -> int:
@@ -140,19 +148,24 @@ async def _serve(
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    app = Application(settings, store, notes, decide=decide)
+    app = Application(settings, store, logger, decide=decide)
     node, directory, soap = app.node, Directory(app.port), SoapServices(app)
     performance = app.performance_service()
     listeners: Listeners = {}
     try:
         app.monitor = open_monitor(app.port, settings)
         app.archiver = _open_archiver(app, directory)
+        ids = await ids_of(app.port)
+        app.discovery = open_discovery(app.port, ids.broker, zone_offset_s)
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-        ours = BuiltIn(app.rest_context(directory, performance), soap, node.rules.trusted)
+        app.links = links = Links(app.port, app.discovery, ids, settings, budget)
+        rest = app.rest_context(directory, performance)
+        ours = BuiltIn(rest, soap, links, node.rules.trusted)
         await open_dialects(
             DialectContext(app.port, settings, tls, budget, node.note, ours, listeners=listeners)
         )
         _list_ourselves(app, performance.addresses, directory)
+        await links.start()
     except BaseException:
         await _close(listeners, app, soap)
         raise
@@ -170,13 +183,14 @@ async def _serve(
 
 
 def _open_archiver(app: Application, directory: Directory) -> Archiver | None:
-    """The archive is written by a process of its own, which opens the files of the log."""
-    store = store_name(app.settings.log)
-    if store == SQLITE:
+    """The archive is written by a process of its own, which must be able to read the log."""
+    if has_log_reader(app.settings.log):
         return open_archiver(app.port, app.settings, directory, app.node.observers.dead_letters)
     if app.settings.archive.enabled:
         app.node.note(
-            "warning", "no archive is written: only the sqlite store has one", store=store
+            "warning",
+            "no archive is written: other processes cannot read this store",
+            store=app.settings.log.store,
         )
     return None
 
@@ -201,6 +215,8 @@ def _list_ourselves(app: Application, addresses: Addresses, directory: Directory
 
 async def _close(listeners: Listeners, app: Application, soap: SoapServices) -> None:
     app.node.stopping = True
+    if app.links is not None:
+        await app.links.close()
     await asyncio.gather(*(each.close() for each in listeners.values()))
     await soap.close()
     await app.close()

@@ -13,7 +13,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
 from tocsin.drivers.application import Application
 from tocsin.drivers.disk import BOXES_DIRECTORY
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.stores import open_store
 from tocsin.errors import TocsinError
 from tocsin.services.mailbox.local_delivery import OwnBoxes
@@ -52,7 +52,7 @@ class MailboxNode:
     def __init__(
         self,
         settings: Settings,
-        notes: Notes,
+        logger: Logger,
         on_failure: Callable[[TocsinError], None] | None = None,
         beside: Application | None = None,
         decide: Decide = allow_all,
@@ -60,7 +60,7 @@ class MailboxNode:
         """`on_failure` is called if the disk fails: after that no box answers any more. `beside`
         is the broker of this process, if there is one."""
         self._settings = _own_settings(settings)
-        self._notes = notes
+        self._logger = logger
         self._on_failure = on_failure
         self._beside = beside
         self._decide = decide
@@ -86,8 +86,8 @@ class MailboxNode:
         return self._app
 
     def _open_port(self) -> BrokerPort:
-        store = open_store(self._settings.log, self._notes)
-        app = Application(self._settings, store, self._notes, self._beside, self._decide)
+        store = open_store(self._settings.log, self._logger)
+        app = Application(self._settings, store, self._logger, self._beside, self._decide)
         self._app = app
         self._watch = app.node.loop.create_task(self._report_failure(app))
         return app.port
@@ -112,7 +112,7 @@ class SoapServices:
     def __init__(self, app: Application) -> None:
         node = app.node
         # A broker whose boxes are on a failing disk stops, as with its own log.
-        self.boxes = MailboxNode(app.settings, app.notes, node.fail, app, app.port.check)
+        self.boxes = MailboxNode(app.settings, app.logger, node.fail, app, app.port.check)
         self.dispatcher: Dispatcher = broker_dispatcher(soap_context(app), self.boxes.mailboxes)
         self.answer = self.dispatcher.answer
         self._own_boxes = OwnBoxes(app.port.runtime, self.answer)

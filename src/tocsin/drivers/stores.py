@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from tocsin.broker.log import EventStore
+from tocsin.broker.log import EventStore, OpenLogReader
 from tocsin.config import LogSettings
-from tocsin.drivers.plugins import STORES, plugins
+from tocsin.drivers.logger import WriteLog
+from tocsin.drivers.plugins import LOG_READERS, STORES, plugins
 from tocsin.store.loss import Loss
 from tocsin.store.memory import memory_store
+from tocsin.store.reader import Reader
 from tocsin.store.store import Store
-
-SQLITE: Final = "sqlite"
-
-Note = Callable[..., None]
-"""Writes to the broker's own log: level, message, then fields by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +23,31 @@ class StoreOptions:
     url: str  # the setting `log.store`, whole
     directory: str
     synchronous: str
-    note: Note
+    note: WriteLog
 
 
-def store_name(log: LogSettings) -> str:
-    """The name of the store in `log.store`, which may be a URL: its scheme."""
-    return log.store.partition(":")[0]
+def store_name(url: str) -> str:
+    """The name of the store in the setting `log.store`, which may be a URL: its scheme."""
+    return url.partition(":")[0]
 
 
-def open_store(log: LogSettings, note: Note) -> EventStore:
+def open_store(log: LogSettings, note: WriteLog) -> EventStore:
     """The store that the settings name, to be written; raises BadSetting if there is none."""
-    opener = plugins(STORES).load(store_name(log))
+    opener = plugins(STORES).load(store_name(log.store))
     store: EventStore = opener(StoreOptions(log.store, log.directory, log.synchronous, note))
     return store
+
+
+def has_log_reader(log: LogSettings) -> bool:
+    """Whether another process can read the log of this store while the broker writes it."""
+    return store_name(log.store) in plugins(LOG_READERS).names
+
+
+def open_log_reader(url: str, directory: str) -> OpenLogReader:
+    """Read the log of a store that another process writes. What is registered as
+    `tocsin.log_readers` takes the same: the setting `log.store`, whole, and the data directory."""
+    reader: OpenLogReader = plugins(LOG_READERS).load(store_name(url))(url, directory)
+    return reader
 
 
 def open_sqlite(options: StoreOptions) -> Store:
@@ -51,13 +58,17 @@ def open_sqlite(options: StoreOptions) -> Store:
     return store
 
 
+def read_sqlite(url: str, directory: str) -> OpenLogReader:
+    return Reader.open(directory)
+
+
 def open_memory(options: StoreOptions) -> EventStore:
     """A log that ends with the process."""
     Path(options.directory).mkdir(parents=True, exist_ok=True)  # other files may go there
     return memory_store()
 
 
-def note_loss(note: Note, directory: str, loss: Loss) -> None:
+def note_loss(note: WriteLog, directory: str, loss: Loss) -> None:
     note(
         "warning",
         f"the log in {directory}: {loss.words}; the next event gets number {loss.through + 1}",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
 from tocsin.drivers.bind_address import host_and_port, why_not
+from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.peers import Peers
 from tocsin.errors import BadSetting
 
@@ -17,7 +18,6 @@ READ_BYTES: Final = 64 << 10
 CLOSING_S: Final = 0.7  # for what is in progress; the rest are cut off
 TLS_HANDSHAKE_S: Final = 10.0
 
-Note = Callable[..., None]
 """Writes to the broker's own log: level, message, then fields by name."""
 
 PeerConnected = Callable[[str], None]
@@ -45,7 +45,7 @@ class StreamListener(ABC, Generic[S]):
     name: str  # in messages
 
     def __init__(
-        self, connections_max: int, per_peer_max: int, note: Note, peer_connected: PeerConnected
+        self, connections_max: int, per_peer_max: int, note: WriteLog, peer_connected: PeerConnected
     ) -> None:
         self._connections_max = connections_max
         self._note = note

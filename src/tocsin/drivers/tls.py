@@ -1,6 +1,6 @@
 """TLS: the certificate of the listeners, and which authorities sinks are verified by.
 
-Made once, at the start, so that a file that is missing or does not fit is told then.
+Made once, at the start, so that a file that is missing or does not fit is reported then.
 """
 
 from __future__ import annotations
@@ -52,15 +52,20 @@ def listener_context(settings: HttpSettings) -> ssl.SSLContext | None:
 
 def sink_context(ca_file: str) -> ssl.SSLContext:
     """What pushes over TLS believe: the system's authorities, and those of the file."""
+    return authorities_context("delivery.ca_file", ca_file)
+
+
+def authorities_context(setting: str, ca_file: str) -> ssl.SSLContext:
+    """A client's TLS: it believes the system's authorities, and those of the file."""
     context = ssl.create_default_context()
     context.minimum_version = VERSION_MIN
     if ca_file:
-        _must_hold("delivery.ca_file", ca_file, b"-----BEGIN CERTIFICATE-----")
+        _must_hold(setting, ca_file, b"-----BEGIN CERTIFICATE-----")
         try:
             context.load_verify_locations(cafile=ca_file)
         except ssl.SSLError as error:
             raise BadSetting(
-                f"delivery.ca_file, {ca_file}, cannot be read: {error.reason or error}",
+                f"{setting}, {ca_file}, cannot be read: {error.reason or error}",
                 remedy="Name a PEM file with the certificates of the authorities.",
             ) from None
     return context

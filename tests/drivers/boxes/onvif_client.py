@@ -5,6 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from drivers.boxes.box_process import ask, whole
+from onvif_requests import pull_request
 from schemas import validator
 from served import Served
 from tocsin.event.instant import xs_date_time_ns
@@ -23,7 +24,7 @@ def created_point(broker: Served, body: bytes) -> tuple[str, Envelope]:
 
 def pull(address: str, timeout_ns: int = 0, limit: int = 10) -> tuple[Envelope, list[bytes]]:
     asked = events.PullMessages(timeout_ns, limit)
-    answer = ask(address, events.pull_request(asked), soap="1.2")
+    answer = ask(address, pull_request(asked), soap="1.2")
     validator("onvif")(whole(answer))
     assert answer.content is not None
     found = [etree.tostring(e) for e in answer.content.findall(f"{{{WSN13}}}NotificationMessage")]

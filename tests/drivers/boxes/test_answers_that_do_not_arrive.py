@@ -14,6 +14,7 @@ import pytest
 
 from drivers.boxes.box_process import ask, post, publish
 from drivers.boxes.onvif_client import created_point
+from onvif_requests import create_request, pull_request
 from served import Served, served
 from soap.wse_source import Client
 from tocsin.wire.dime import Decoder, envelope_message
@@ -77,8 +78,8 @@ def pull_point(broker: Served) -> Box:
 
 def onvif(broker: Served) -> Box:
     topic = f"cam/{time.monotonic_ns()}"
-    address, _ = created_point(broker, events.create_request(topic=topic, termination="PT60S"))
-    asked = events.pull_request(events.PullMessages(0, 10))
+    address, _ = created_point(broker, create_request(topic=topic, termination="PT60S"))
+    asked = pull_request(events.PullMessages(0, 10))
     return Box(
         broker.address,
         address.removeprefix(broker.url),

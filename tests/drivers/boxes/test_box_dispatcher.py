@@ -15,7 +15,7 @@ from drivers.boxes.box_process import payloads
 from tocsin.access.session import anonymous
 from tocsin.config import load
 from tocsin.drivers.application import Application
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.soap_services import MailboxNode, SoapServices, soap_context
 from tocsin.errors import DiskFailed
 from tocsin.services.mailbox.box_reader import Taken
@@ -40,7 +40,7 @@ def with_dispatcher(script: Callable[[Ask], Awaitable[None]]) -> None:
 
     async def main(directory: Path) -> None:
         asked, _ = load({"log.directory": str(directory)}, {})
-        boxes = MailboxNode(asked, Notes())
+        boxes = MailboxNode(asked, Logger())
         dispatcher = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
 
         async def ask(path: str, body: bytes) -> bytes:
@@ -115,7 +115,7 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
 ) -> None:
     async def main(directory: Path) -> None:
         asked, _ = load({"log.directory": str(directory)}, {})
-        boxes = MailboxNode(asked, Notes())
+        boxes = MailboxNode(asked, Logger())
         box = await boxes.mailboxes.create(SENDER)
         stored, handed, released = 0, 0, 0  # messages in the box, in answers, and gone for good
         last: Taken | None = None
@@ -128,7 +128,7 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
                 stored += count
             elif step == "restart":
                 await boxes.close()
-                boxes = MailboxNode(asked, Notes())
+                boxes = MailboxNode(asked, Logger())
                 handed, last = released, None
             else:
                 if last is not None:
@@ -150,7 +150,7 @@ def test_nothing_is_lost_and_only_a_restart_makes_the_last_answer_come_again(
 def test_a_broker_whose_boxes_are_on_a_failing_disk_stops(tmp_path: Path) -> None:
     async def main() -> None:
         asked, _ = load({"log.directory": str(tmp_path)}, {})
-        app = Application(asked, Store.open(tmp_path), Notes())
+        app = Application(asked, Store.open(tmp_path), Logger())
         node = app.node
         service = SoapServices(app)
         boxes = service.boxes.open().node

@@ -16,6 +16,7 @@ from drivers.boxes.box_process import (
     whole,
 )
 from drivers.boxes.onvif_client import created_point, lease_s, pull
+from onvif_requests import create_request, pull_request
 from schemas import validator
 from served import Served
 from tocsin.wire.msgbox import read as msgbox_read
@@ -111,9 +112,7 @@ def test_a_pull_point(broker: Served, boxes: Served) -> None:
 
 
 def test_an_onvif_pull_point(broker: Served) -> None:
-    address, answer = created_point(
-        broker, events.create_request(topic="cam/motion", termination="PT60S")
-    )
+    address, answer = created_point(broker, create_request(topic="cam/motion", termination="PT60S"))
     publish(broker, "cam/motion", 1, 2, 3)
     publish(broker, "cam/other", 9)
 
@@ -128,5 +127,5 @@ def test_an_onvif_pull_point(broker: Served) -> None:
     assert 118 < lease_s(renewed) <= 120
     assert ended.content is not None
     assert b"ResourceUnknownFault" in refused(
-        address, events.pull_request(events.PullMessages(0, 1)), soap="1.2"
+        address, pull_request(events.PullMessages(0, 1)), soap="1.2"
     )

@@ -16,7 +16,7 @@ import uvloop
 from served import ROOT
 from tocsin.access.session import anonymous
 from tocsin.config import load
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.soap_services import MailboxNode
 from tocsin.errors import DataDirectoryInUse, NoSuchBox
 from tocsin.services.mailbox.box_reader import Taken
@@ -34,7 +34,7 @@ def run(
 
     async def main() -> None:
         flags = {"log.directory": str(directory), **{f"boxes.{k}": v for k, v in settings.items()}}
-        node = MailboxNode(load(flags, {})[0], Notes())
+        node = MailboxNode(load(flags, {})[0], Logger())
         try:
             await asyncio.wait_for(script(node.mailboxes), PATIENCE_S)
         finally:
@@ -100,7 +100,7 @@ def test_two_mailbox_stores_on_one_directory_would_spoil_each_other(tmp_path: Pa
         await mailboxes.create(OWNER)
         settings, _ = load({"log.directory": str(tmp_path)}, {})
         with pytest.raises(DataDirectoryInUse):
-            MailboxNode(settings, Notes())
+            MailboxNode(settings, Logger())
 
     run(tmp_path, script)
 
@@ -111,11 +111,11 @@ import uvloop
 from tocsin.config import load
 from tocsin.access.session import anonymous
 from tocsin.drivers.soap_services import MailboxNode
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.wire.msgbox.content import BoxMessage
 
 async def main():
-    mailboxes = MailboxNode(load({"log.directory": sys.argv[1]}, {})[0], Notes()).mailboxes
+    mailboxes = MailboxNode(load({"log.directory": sys.argv[1]}, {})[0], Logger()).mailboxes
     OWNER = anonymous("soap")
     box = await mailboxes.create(OWNER)
     print(box, flush=True)
@@ -139,10 +139,10 @@ def test_every_message_that_was_acknowledged_is_there_after_kill_9(tmp_path: Pat
     for _ in range(50):
         process.stdout.readline()
     os.kill(process.pid, signal.SIGKILL)
-    told = process.stdout.read().split()  # what it said between the last line and the blow
+    reported = process.stdout.read().split()  # what it said between the last line and the blow
     process.wait()
     process.stdout.close()
-    acknowledged = 50 + len([line for line in told if line.isdigit()])
+    acknowledged = 50 + len([line for line in reported if line.isdigit()])
 
     async def script(mailboxes: Mailboxes) -> None:
         found = bodies(await take(mailboxes, box, 1_000))

@@ -14,6 +14,7 @@ from drivers.boxes.box_process import (
     whole,
 )
 from drivers.boxes.onvif_client import created_point, lease_s, pull
+from onvif_requests import create_request, pull_request
 from schemas import validator
 from served import Served
 from tocsin.wire.onvif import events
@@ -21,7 +22,7 @@ from tocsin.wire.soap.names import ONVIF_DEVICE, ONVIF_EVENTS, WSN13
 
 
 def test_pulling_waits_for_what_comes_and_no_longer_than_asked(broker: Served) -> None:
-    address, _ = created_point(broker, events.create_request(topic="cam/late"))
+    address, _ = created_point(broker, create_request(topic="cam/late"))
     started = time.monotonic()
     _, none = pull(address, timeout_ns=300_000_000)
     waited_s = time.monotonic() - started
@@ -37,14 +38,14 @@ def test_pulling_waits_for_what_comes_and_no_longer_than_asked(broker: Served) -
 
 
 def test_pulling_keeps_a_pull_point_alive_and_who_does_not_pull_loses_it(broker: Served) -> None:
-    address, _ = created_point(broker, events.create_request(termination="PT1.5S"))
+    address, _ = created_point(broker, create_request(termination="PT1.5S"))
     for _ in range(4):
         time.sleep(0.6)
         answer, _ = pull(address)
         assert lease_s(answer) > 1.0  # without renewal at most 0.9 of the 1.5 are left
     time.sleep(2.2)
 
-    fault = refused(address, events.pull_request(events.PullMessages(0, 1)), soap="1.2")
+    fault = refused(address, pull_request(events.PullMessages(0, 1)), soap="1.2")
 
     assert b"ResourceUnknownFault" in fault
     validator("wsn13")(fault)
@@ -72,10 +73,10 @@ def test_what_a_pull_point_cannot_be_is_told_by_its_fault(
         b"CreatePullPointSubscription",
     )
 
-    told = refused(f"{broker.url}/onvif/event_service", body, soap="1.2")
+    reported = refused(f"{broker.url}/onvif/event_service", body, soap="1.2")
 
-    assert fault in told
-    validator("wsn13")(told)
+    assert fault in reported
+    validator("wsn13")(reported)
 
 
 def test_what_onvif_clients_ask_first_is_answered_with_addresses_that_work(broker: Served) -> None:
@@ -96,7 +97,7 @@ def test_what_onvif_clients_ask_first_is_answered_with_addresses_that_work(broke
 
 
 def test_the_other_operations_of_the_event_service(broker: Served) -> None:
-    address, _ = created_point(broker, events.create_request())
+    address, _ = created_point(broker, create_request())
     service = f"{broker.url}/onvif/event_service"
 
     def plain(name: str) -> bytes:

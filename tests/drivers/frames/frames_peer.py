@@ -95,8 +95,8 @@ def event(subscription: str, inner: str, number: str | None = None) -> str:
     return f'<Event xmlns="{PROTOCOL}" subscriptionID="{subscription}"{numbered}>{inner}</Event>'
 
 
-def options(**told: str) -> str:
-    attributes = "".join(f' {name}="{value}"' for name, value in told.items())
+def options(**reported: str) -> str:
+    attributes = "".join(f' {name}="{value}"' for name, value in reported.items())
     return f'<Options xmlns="{EXTENSION}"{attributes}/>'
 
 

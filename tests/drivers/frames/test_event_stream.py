@@ -23,7 +23,7 @@ from tocsin.wire.gma.write import event_element
 NS = 1_000_000_000
 
 
-class Outlet:
+class MessageTransport:
     """Remembers what it was to send, and takes no more if it is told so."""
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class Outlet:
 
 
 def stream_to(
-    outlet: Outlet, *, context: bool = False, period_s: float | None = None
+    transport: MessageTransport, *, context: bool = False, period_s: float | None = None
 ) -> EventStream:
     period_filter = None if period_s is None else PeriodFilter(period_s)
     return EventStream(
-        outlet, "12", with_context=context, period_filter=period_filter, on_end=lambda _: None
+        transport, "12", with_context=context, period_filter=period_filter, on_end=lambda _: None
     )
 
 
@@ -60,19 +60,19 @@ def stored(seq: int, at_s: float = 0.0, host: str = "foo.gov") -> Stored:
     return Stored(seq, int(at_s * NS), performance(float(seq), host))
 
 
-def loads(outlet: Outlet) -> list[str | None]:
-    return [said.value("Load5") for said in outlet.sent]
+def loads(transport: MessageTransport) -> list[str | None]:
+    return [said.value("Load5") for said in transport.sent]
 
 
 def test_events_carry_the_consumer_s_id_and_their_place_only_if_asked() -> None:
-    plain, told = Outlet(), Outlet()
+    plain, reported = MessageTransport(), MessageTransport()
 
     stream_to(plain).write([stored(7)])
-    stream_to(told, context=True).write([stored(7)])
+    stream_to(reported, context=True).write([stored(7)])
 
-    assert [said.subscription for said in plain.sent + told.sent] == ["12", "12"]
+    assert [said.subscription for said in plain.sent + reported.sent] == ["12", "12"]
     assert plain.sent[0].context == {}
-    assert told.sent[0].context == {
+    assert reported.sent[0].context == {
         "seq": "7",
         "id": "1",
         "source": "gma://foo.gov",
@@ -80,28 +80,28 @@ def test_events_carry_the_consumer_s_id_and_their_place_only_if_asked() -> None:
     }
 
 
-def test_an_outlet_that_is_full_is_told_to_the_broker() -> None:
-    outlet = Outlet()
-    outlet.takes_more = False
+def test_the_broker_learns_that_a_transport_is_full() -> None:
+    transport = MessageTransport()
+    transport.takes_more = False
 
-    assert stream_to(outlet).write([stored(1)]) is False
+    assert stream_to(transport).write([stored(1)]) is False
 
 
 def test_a_period_goes_by_when_events_were_received_not_by_when_they_are_sent() -> None:
-    outlet = Outlet()
+    transport = MessageTransport()
     events = [stored(1, 0), stored(2, 1, "bar.gov"), stored(3, 4), stored(4, 10), stored(5, 11)]
 
-    stream_to(outlet, period_s=10).write(events)
+    stream_to(transport, period_s=10).write(events)
 
-    assert loads(outlet) == ["1.0", "2.0", "4.0"]
+    assert loads(transport) == ["1.0", "2.0", "4.0"]
 
 
 def test_events_that_were_gone_are_told_as_an_error_of_the_subscription() -> None:
-    outlet = Outlet()
+    transport = MessageTransport()
 
-    stream_to(outlet).dropped(42)
+    stream_to(transport).dropped(42)
 
-    (said,) = outlet.sent
+    (said,) = transport.sent
     assert (said.kind, said.subscription) == ("Event", "12")
     assert said.text("Error") == "EventsDropped"
     assert said.text("ErrorDetail") == "42 events were removed before they could be sent"

@@ -59,9 +59,9 @@ def test_a_consumer_that_does_not_read_is_cut_off_and_others_get_everything(
     with Peer(broker.frames, room=8_192) as deaf, Peer(broker.frames) as good:
         deaf.open(subscribe(name))
         good.open(subscribe(name))
-        heard: list[str | None] = []
+        received: list[str | None] = []
         reading = threading.Thread(
-            target=lambda: heard.extend(good.hears("Event").value("Load5") for _ in range(200))
+            target=lambda: received.extend(good.hears("Event").value("Load5") for _ in range(200))
         )
         reading.start()
         before = resident_bytes(broker)
@@ -70,7 +70,7 @@ def test_a_consumer_that_does_not_read_is_cut_off_and_others_get_everything(
         grown = resident_bytes(broker) - before
         reading.join()
 
-        assert heard == [str(n) for n in range(200)]
+        assert received == [str(n) for n in range(200)]
         assert "frames.stalled_reader_s" in noted(broker, "the peer does not read", deaf)
         # 20 MB went by. What was committed last is remembered for all (16 MiB); nothing is for one.
         assert grown < 60 * MB
@@ -197,9 +197,9 @@ def test_a_consumer_of_large_events_that_reads_slowly_gets_all_of_them(broker: S
         consumer.open(subscribe(name, extra=options(role="consumer", after="0")))
         time.sleep(1)
 
-        heard = [consumer.hears("Event") for _ in range(320)]
+        received = [consumer.hears("Event") for _ in range(320)]
 
-    assert len(heard) == 320
+    assert len(received) == 320
 
 
 def test_a_thousand_silent_connections_cost_little_and_stop_nobody(broker: Served) -> None:
@@ -280,9 +280,9 @@ def test_who_sends_an_event_at_once_never_gets_one_though_it_did_not_tell_its_ro
 def test_a_role_that_is_not_told_costs_no_stream_once_events_come(broker: Served) -> None:
     name = new_name()
     before = metric(broker, "streams_open")
-    with Peer(broker.frames) as open_both_ways, Peer(broker.frames) as told:
+    with Peer(broker.frames) as open_both_ways, Peer(broker.frames) as reported:
         own = open_both_ways.open(subscribe(name)).subscription
-        told.open(subscribe(name, extra=options(role="producer")))
+        reported.open(subscribe(name, extra=options(role="producer")))
         deadline = time.monotonic() + 5.0
         while metric(broker, "streams_open") == before and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -50,7 +50,7 @@ def test_a_length_that_cannot_be_ends_the_connection_before_anything_is_kept(
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "reported"),
     [
         (b"\0\0\0\0", "a frame of length 0 came"),
         (b"\0\0\0\x03<a>", "the message is not well-formed"),
@@ -62,13 +62,13 @@ def test_a_length_that_cannot_be_ends_the_connection_before_anything_is_kept(
     ],
 )
 def test_what_is_no_message_ends_the_connection_with_the_reason_in_the_log(
-    broker: Served, sent: bytes, told: str
+    broker: Served, sent: bytes, reported: str
 ) -> None:
     with Peer(broker.frames) as peer:
         peer.raw(sent)
 
         assert peer.is_hung_up_on()
-        assert "remedy=" in noted(broker, told, peer)
+        assert "remedy=" in noted(broker, reported, peer)
     assert answers(broker)
 
 
@@ -133,8 +133,8 @@ def test_a_message_cut_at_any_byte_is_no_message_and_harms_nobody(broker: Served
         peer.socket.shutdown(socket.SHUT_WR)
         assert peer.hears("SubscribeReply").returned == "Success"
         assert peer.is_hung_up_on()
-        told = noted(broker, "closed the connection in the middle of a message", peer)
-        assert f"after {len(message) - 1} bytes" in told
+        reported = noted(broker, "closed the connection in the middle of a message", peer)
+        assert f"after {len(message) - 1} bytes" in reported
     assert stored(broker, name) == []
     assert answers(broker)
 
@@ -178,9 +178,9 @@ def test_a_peer_that_resets_its_connection_loses_nothing_it_had_sent_before(
     assert answers(broker)
 
 
-@pytest.mark.parametrize("door", ["frames", "archive"])
-def test_http_spoken_to_the_port_for_frames_is_told_so(broker: Served, door: str) -> None:
-    with Peer(getattr(broker, door)) as peer:
+@pytest.mark.parametrize("listener", ["frames", "archive"])
+def test_http_spoken_to_the_port_for_frames_is_told_so(broker: Served, listener: str) -> None:
+    with Peer(getattr(broker, listener)) as peer:
         peer.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
         assert peer.is_hung_up_on()

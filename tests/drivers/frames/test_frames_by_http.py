@@ -53,9 +53,9 @@ def next_frame(answer: http.client.HTTPResponse) -> Said:
 
 
 def test_where_the_doors_are_is_told(broker: Served) -> None:
-    status, told = broker.call("GET", "/gma")
+    status, reported = broker.call("GET", "/gma")
     assert status == 200
-    assert told == {
+    assert reported == {
         "frames": broker.frames,
         "archive": None,
         "udp": True,

@@ -85,9 +85,9 @@ def test_a_consumer_goes_on_where_it_was_without_loss_or_gap(restarted: Served) 
     begins: list[int] = []
 
     def following(after: int | None) -> Peer:
-        told = {} if after is None else {"after": str(after)}
+        reported = {} if after is None else {"after": str(after)}
         peer = Peer(broker.frames)
-        extra = options(role="consumer", context="true", **told)
+        extra = options(role="consumer", context="true", **reported)
         agreed = peer.open(subscribe(name, extra=extra)).options
         assert agreed["context"] == "true"
         begins.append(int(agreed["after"]))
@@ -95,22 +95,22 @@ def test_a_consumer_goes_on_where_it_was_without_loss_or_gap(restarted: Served) 
 
     with following(None) as consumer:
         publish(broker, name, *(content(name, n) for n in range(10)))
-        heard = [consumer.hears("Event") for _ in range(7)]
+        received = [consumer.hears("Event") for _ in range(7)]
     publish(broker, name, *(content(name, n) for n in range(10, 20)))
     broker.kill()
     broker.start()
     publish(broker, name, *(content(name, n) for n in range(20, 30)))
-    last = heard[-1].context
+    last = received[-1].context
     assert last["source"] == "gma://foo.gov"
     assert last["topic"] == f"gma/{name}/foo.gov"
     with following(int(last["seq"])) as consumer:
-        heard += [consumer.hears("Event") for _ in range(23)]
+        received += [consumer.hears("Event") for _ in range(23)]
         assert consumer.hears_nothing()
 
-    assert [said.value("Load5") for said in heard] == [str(n) for n in range(30)]
-    assert begins == [int(heard[0].context["seq"]) - 1, int(last["seq"])]
+    assert [said.value("Load5") for said in received] == [str(n) for n in range(30)]
+    assert begins == [int(received[0].context["seq"]) - 1, int(last["seq"])]
     kept = {str(each["id"]) for each in stored(broker, name)}
-    assert {said.context["id"] for said in heard} == kept
+    assert {said.context["id"] for said in received} == kept
 
 
 def test_who_lost_its_connection_before_the_first_event_loses_none(restarted: Served) -> None:

@@ -37,7 +37,7 @@ BOMB = (
 
 
 @pytest.mark.parametrize(
-    ("message", "reply", "told"),
+    ("message", "reply", "reported"),
     [
         (
             subscribe("A").replace(PROTOCOL, "urn:other"),
@@ -86,19 +86,19 @@ BOMB = (
     ],
 )
 def test_a_request_that_cannot_be_taken_is_refused_with_what_helps(
-    broker: Served, message: str, reply: str, told: str
+    broker: Served, message: str, reply: str, reported: str
 ) -> None:
     with Peer(broker.frames) as peer:
         refused = peer.ask(message)
 
         assert (refused.kind, refused.returned) == (reply, "Failure")
-        assert told in refused.detail
+        assert reported in refused.detail
         assert refused.text("SubscriptionID") is None
         assert peer.ask(event_names()).returned == "Success"  # the connection stays
 
 
 @pytest.mark.parametrize(
-    ("period", "told"),
+    ("period", "reported"),
     [
         ("<Period>0</Period>", "the Period is 0 seconds"),
         ("<Period>-1</Period>", "the Period is -1 seconds"),
@@ -112,16 +112,18 @@ def test_a_request_that_cannot_be_taken_is_refused_with_what_helps(
         ("<Period>1e400</Period>", "the Period is '1e400'"),
     ],
 )
-def test_a_period_that_makes_no_sense_is_refused(broker: Served, period: str, told: str) -> None:
+def test_a_period_that_makes_no_sense_is_refused(
+    broker: Served, period: str, reported: str
+) -> None:
     with Peer(broker.frames) as peer:
         refused = peer.ask(subscribe(new_name(), parameters=period))
 
         assert (refused.kind, refused.returned) == ("SubscribeReply", "Failure")
-        assert told in refused.detail
+        assert reported in refused.detail
 
 
 @pytest.mark.parametrize(
-    ("message", "told"),
+    ("message", "reported"),
     [
         (event("no-such", content("A")), "'no-such', which does not exist"),
         (event("no-such", content("A"), "e1"), "'no-such', which does not exist"),
@@ -148,18 +150,18 @@ def test_a_period_that_makes_no_sense_is_refused(broker: Served, period: str, to
     ],
 )
 def test_what_has_no_reply_is_told_in_the_log_and_ends_the_connection(
-    broker: Served, message: str, told: str
+    broker: Served, message: str, reported: str
 ) -> None:
     with Peer(broker.frames) as peer:
         peer.send(message)
 
         assert peer.is_hung_up_on()
-        assert told in noted(broker, "peer=", peer)
+        assert reported in noted(broker, "peer=", peer)
     assert answers(broker)
 
 
 @pytest.mark.parametrize(
-    ("inner", "told"),
+    ("inner", "reported"),
     [
         ("<A/>", "has no TimeStamp"),
         ("", "neither an event nor an Error"),
@@ -170,14 +172,14 @@ def test_what_has_no_reply_is_told_in_the_log_and_ends_the_connection(
     ],
 )
 def test_a_bad_event_without_a_number_ends_the_connection(
-    broker: Served, inner: str, told: str
+    broker: Served, inner: str, reported: str
 ) -> None:
     peer, own = producing(broker, new_name())
     with peer:
         peer.send(event(own, inner))
 
         assert peer.is_hung_up_on()
-        assert told in noted(broker, "T2", peer)
+        assert reported in noted(broker, "T2", peer)
 
 
 def test_ten_thousand_elements_in_a_numbered_event_are_refused_by_its_reply(

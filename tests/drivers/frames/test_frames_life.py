@@ -165,8 +165,8 @@ def test_a_period_thins_the_events_of_each_source_by_itself(broker: Served) -> N
 
         assert [slow.hears("Event").value("HostName") for _ in range(2)] == ["a", "b"]
         assert slow.hears_nothing()
-        heard = [fast.hears("Event") for _ in range(6)]
-        assert [(e.value("HostName"), e.value("Load5")) for e in heard] == [
+        received = [fast.hears("Event") for _ in range(6)]
+        assert [(e.value("HostName"), e.value("Load5")) for e in received] == [
             ("a", "0"), ("b", "0"), ("a", "1"), ("b", "1"), ("a", "2"), ("b", "2"),
         ]  # fmt: skip
 
@@ -316,8 +316,8 @@ def test_what_a_producer_says_in_place_of_an_event_is_kept(broker: Served) -> No
     peer, own = producing(broker, name)
     with peer, Peer(broker.frames) as consumer:
         consumer.open(subscribe("ProducerError", namespace=OUR_EVENTS, own="errors"))
-        told = "<Error>NoSensor</Error><ErrorDetail>uptime: not found</ErrorDetail>"
-        peer.send(event(own, told), event_names())
+        reported = "<Error>NoSensor</Error><ErrorDetail>uptime: not found</ErrorDetail>"
+        peer.send(event(own, reported), event_names())
         assert peer.take().kind == "EventNamesReply"
 
         got = consumer.hears("Event")

@@ -129,9 +129,9 @@ def test_server_sent_events_bring_them_as_they_happen(broker: Served) -> None:
 
     while not (line := answer.readline().decode()).startswith("data:"):
         assert line, "the stream ended"
-    told = json.loads(line.removeprefix("data:"))
-    assert (told["type"], told["time"]) == (f"{EVENTS}/{name}", TIME)
-    assert told["data"] == load(name, 6.0)
+    reported = json.loads(line.removeprefix("data:"))
+    assert (reported["type"], reported["time"]) == (f"{EVENTS}/{name}", TIME)
+    assert reported["data"] == load(name, 6.0)
     connection.close()
 
 
@@ -214,10 +214,10 @@ def test_a_cloud_event_goes_out_under_its_own_name_with_an_element_for_each_valu
 
 def test_typed_attributes_go_out_with_units_and_accuracy(broker: Served) -> None:
     kind = new_name("typed")
-    told = {"wait": {"value": 2.5, "unit": "min", "accuracy": "+/-0.1"}, "up": True, "n": 3}
+    reported = {"wait": {"value": 2.5, "unit": "min", "accuracy": "+/-0.1"}, "up": True, "n": 3}
     with Peer(broker.frames) as consumer:
         consumer.open(subscribe(kind, namespace=TYPES, extra=filtered("wait > 2 min and n = 3")))
-        broker.publish({"type": kind, "tocsinattributes": "data", "data": told, "time": TIME})
+        broker.publish({"type": kind, "tocsinattributes": "data", "data": reported, "time": TIME})
         got = consumer.hears("Event")
 
     assert got.data.endswith(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from tocsin.config import EventSettings, HttpSettings, LimitSettings
-from tocsin.services.streams.event_stream import HEARTBEAT_S, RETRY_MS
+from tocsin.services.streams.sse_session import HEARTBEAT_S, RETRY_MS
 from tocsin.services.streams.websocket import PING_S, PONG_S_MAX
 from tocsin.wire.api.openapi.document import description
 

@@ -16,14 +16,14 @@ from tocsin.errors import TocsinError
 
 LIMITS = HttpSettings(body_bytes_max=1_000)
 
-Heard = tuple[object, ...]
+Received = tuple[object, ...]
 
 
 class Ear:
     """Writes down what it is told."""
 
     def __init__(self) -> None:
-        self.heard: list[Heard] = []
+        self.received: list[Received] = []
 
     def requested(
         self,
@@ -34,30 +34,30 @@ class Ear:
         body: bytes,
         keep_alive: bool,
     ) -> None:
-        self.heard.append((method, target, version, dict(headers), body, keep_alive))
+        self.received.append((method, target, version, dict(headers), body, keep_alive))
 
     def expects_continue(self) -> None:
-        self.heard.append(("continue",))
+        self.received.append(("continue",))
 
     def refuse(self, error: TocsinError) -> None:
-        self.heard.append((error.code,))
+        self.received.append((error.code,))
 
     def failed(self, cause: BaseException) -> None:
         raise cause
 
     def upgraded(self, rest: bytes) -> None:
-        self.heard.append(("upgraded", rest))
+        self.received.append(("upgraded", rest))
 
 
-def read(pieces: list[bytes], heads: HeadCache) -> list[Heard]:
+def read(pieces: list[bytes], heads: HeadCache) -> list[Received]:
     """What a connection hears, up to the first thing that ends it."""
     ear = Ear()
     reader = RequestReader(ear, LIMITS, heads)
     for piece in pieces:
         reader.feed(piece)
-        if ear.heard and len(ear.heard[-1]) < 6:
+        if ear.received and len(ear.received[-1]) < 6:
             break
-    return ear.heard
+    return ear.received
 
 
 REQUESTS = st.lists(
@@ -109,10 +109,10 @@ def test_a_publish_that_comes_again_is_known() -> None:
     request = post(b"{}")
     assert heads.find(request) is None
 
-    (heard,) = read([request], heads)
+    (received,) = read([request], heads)
 
-    assert heads.find(request) == (heard[3], b"{}")
-    assert heads.find(post(b"[]")) == (heard[3], b"[]")
+    assert heads.find(request) == (received[3], b"{}")
+    assert heads.find(post(b"[]")) == (received[3], b"[]")
 
 
 def test_half_a_request_or_more_than_one_is_never_known() -> None:
@@ -141,4 +141,4 @@ def test_a_reader_is_idle_between_requests_known_or_not() -> None:
         reader.feed(post(b"{}"))
         assert reader.phase == IDLE
 
-    assert len(ear.heard) == 3
+    assert len(ear.received) == 3

@@ -14,10 +14,10 @@ from wsproto.events import AcceptConnection, Ping, Request
 from tocsin.config import load
 from tocsin.drivers.application import Application
 from tocsin.drivers.http.listener import HttpListener, listen
-from tocsin.drivers.notes import Notes
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.services.directory.directory import Directory
-from tocsin.services.streams import event_stream, websocket
+from tocsin.services.streams import sse_session, websocket
 from tocsin.store.store import Store
 
 PATIENCE_S = 10.0
@@ -31,23 +31,23 @@ def talk(directory: Path, script: Script) -> None:
     async def main() -> None:
         flags = {"http.address": "127.0.0.1:0", "log.directory": str(directory)}
         settings, _ = load(flags, {})
-        app = Application(settings, Store.open(directory), Notes())
+        app = Application(settings, Store.open(directory), Logger())
         soap, entries = SoapServices(app).answer, Directory(app.port)
         context = app.rest_context(entries, app.performance_service())
-        door: HttpListener = await listen(context, settings.http.address, soap)
+        server: HttpListener = await listen(context, settings.http.address, soap)
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
             await asyncio.wait_for(script(reader, writer), PATIENCE_S)
             writer.close()
         finally:
-            await door.close()
+            await server.close()
             await app.close()
 
     uvloop.run(main())
 
 
 def test_a_silent_stream_has_a_heartbeat(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_stream, "HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(sse_session, "HEARTBEAT_S", 0.1)
     beats = 0
 
     async def listen_for_beats(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

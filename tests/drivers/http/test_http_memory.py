@@ -65,10 +65,10 @@ def test_many_unfinished_bodies_cost_no_more_than_the_budget(small: Served) -> N
         answers = [_answer_now(peer) for peer in peers]
 
         assert grown < 40 * MB  # of 90 that were sent
-        told = [each for each in answers if each]
-        assert len(told) >= 20
-        assert all(b" 503 " in each and b"retry-after: " in each for each in told)
-        assert metric(small, "tocsin_receiving_refused_total") >= refused + len(told)
+        reported = [each for each in answers if each]
+        assert len(reported) >= 20
+        assert all(b" 503 " in each and b"retry-after: " in each for each in reported)
+        assert metric(small, "tocsin_receiving_refused_total") >= refused + len(reported)
         assert "limits.receiving_bytes_max is reached" in small.said()
         # Whoever sends little is served all the same.
         assert once(small.address, post(structured("little"))).status == 202

@@ -29,7 +29,7 @@ def ids(broker: Served) -> dict[str, str]:
     sink = "http://127.0.0.1:8999/hook"
     broker.publish({"topic": "a", "data": {"x": 1}}, {"id": "plain"})
     for run in ("r1", "r2"):
-        assert broker.call("POST", "/blackboard/messages", told_run(run))[0] == 202
+        assert broker.call("POST", "/blackboard/messages", reported_run(run))[0] == 202
     publisher = {"address": "http://127.0.0.1:8999/publisher"}
     subscriber = {"address": sink, "concepts": ["RunId"]}
     return {
@@ -42,10 +42,12 @@ def ids(broker: Served) -> dict[str, str]:
         "directory": broker.call(
             "POST", "/directory", {"kind": "producer", "name": "p", "host": "h"}
         )[1]["id"],
+        "resources": broker.call("POST", "/resources", RESOURCE)[1]["id"],
+        "discoveries": broker.call("POST", "/discoveries", {"model": "static continuous"})[1]["id"],
     }
 
 
-def told_run(run: str) -> list[dict[str, object]]:
+def reported_run(run: str) -> list[dict[str, object]]:
     """A run of one activity, from its start to its end."""
     activity = {"ActivityId": "a", "ActivityType": "align"}
     events = [
@@ -56,6 +58,8 @@ def told_run(run: str) -> list[dict[str, object]]:
     ]
     return [{"pairs": {"RunId": run, **pairs}} for pairs in events]
 
+
+RESOURCE = {"id": "node7", "model": "dynamic", "advertisement": "[memory,<=,2]"}
 
 BODIES: dict[tuple[str, str], bytes] = {
     ("post", "/events"): b'{"specversion":"1.0","id":"o","source":"/o","type":"t"}',
@@ -73,6 +77,11 @@ BODIES: dict[tuple[str, str], bytes] = {
     ("patch", "/boxes/{id}"): b'{"expires":"PT1H"}',
     ("post", "/directory"): b'{"kind":"consumer","name":"archive","host":"node7"}',
     ("put", "/directory/{id}"): b"{}",
+    ("post", "/resources"): b'{"attributes":{"system":"Linux","disk":320}}',
+    ("put", "/resources/{id}/attributes"): b'{"memory":1}',
+    ("patch", "/resources/{id}/attributes"): b"{}",
+    ("post", "/discoveries"): b'{"request":"disk > 120"}',
+    ("patch", "/overlay/options"): b'{"similarity":true}',
     ("post", "/gma"): b'<EventNamesRequest requestID="1" '
     b'xmlns="http://www.gridforum.org/Performance/Protocol"/>',
 }
@@ -97,7 +106,7 @@ def test_each_operation_answers_as_described(
     body = BODIES.get((method, path), b"")
 
     if path.endswith("/stream"):
-        assert _opens_stream(broker, path)
+        assert _opens_stream(broker, target)
         return
     answer = once(broker.address, _request(method, target, body), method.upper())
 
@@ -118,7 +127,7 @@ def _request(method: str, target: str, body: bytes) -> bytes:
 
 def _opens_stream(broker: Served, path: str) -> bool:
     with Raw(broker.address) as raw:
-        raw.send(get(f"{path}?after=0"))
+        raw.send(get(path if path.startswith("/discoveries/") else f"{path}?after=0"))
         return raw.file.readline() == b"HTTP/1.1 200 OK\r\n"
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 import pytest
 
 from served import Served, folder
-from tocsin.drivers.plugins import DIALECTS, SINKS, STORES, Plugins
+from tocsin.archive.parquet_reader import read_range
+from tocsin.archive.record import to_events
+from tocsin.drivers.plugins import DIALECTS, LOG_READERS, SINKS, STORES, Plugins
 from tocsin.errors import BadSetting
 
 ENTRY_POINTS = """\
@@ -25,6 +27,8 @@ ENTRY_POINTS = """\
 spool = tocsin_example:SPOOL
 [tocsin.stores]
 counted = tocsin_example:open_counted
+[tocsin.log_readers]
+counted = tocsin_example:read_counted
 [tocsin.dialects]
 lines = tocsin_example:open_lines
 """
@@ -60,6 +64,8 @@ def example() -> Iterator[Example]:
             lines = f"127.0.0.1:{free.getsockname()[1]}"
         env = installed(site) | {
             "TOCSIN_LOG__STORE": "counted://events",
+            "TOCSIN_ARCHIVE__ROLL_S": "0.2",
+            "TOCSIN_ARCHIVE__FREE_BYTES_MIN": "1000",
             "TOCSIN_DIALECTS__LISTEN": f"lines={lines}",
         }
         broker = Served(parent / "data", env=env)
@@ -97,8 +103,33 @@ def test_a_dialect_a_store_and_a_sink_from_outside_carry_an_event_through(exampl
     assert not list(example.broker.directory.glob("log.sqlite*"))
 
 
-def test_a_store_without_an_archive_says_so(example: Example) -> None:
-    assert "no archive is written: only the sqlite store has one" in example.broker.said()
+def test_a_store_from_outside_that_other_processes_can_read_has_an_archive(
+    example: Example,
+) -> None:
+    number = int(said_on_a_line(example.lines, "lead/ohio/archived"))
+    archive = str(example.broker.directory / "archive")
+    topics: dict[int, str] = {}
+    deadline = time.monotonic() + 30
+    while number not in topics:
+        assert time.monotonic() < deadline, example.broker.said()
+        time.sleep(0.1)
+        batches = read_range(archive, through=2**62)
+        topics = {each.seq: each.event.topic for batch in batches for each in to_events(batch)}
+
+    assert topics[number] == "lead/ohio/archived"
+
+
+def test_a_store_that_other_processes_cannot_read_says_that_it_has_no_archive(
+    tmp_path: Path,
+) -> None:
+    broker = Served(tmp_path, env={"TOCSIN_LOG__STORE": "memory"})
+    try:
+        said = broker.said()
+    finally:
+        assert broker.stop() == 0, broker.said()
+
+    assert "no archive is written: other processes cannot read this store" in said
+    assert not (tmp_path / "archive").exists()
 
 
 def test_the_error_for_an_unknown_scheme_names_that_of_another_package_too(
@@ -123,7 +154,7 @@ def refusal(site: Path, entry_points: str = ENTRY_POINTS, **settings: str) -> st
     """What a broker that cannot start says."""
     data = ["--data", str(site / "data"), "--http", "127.0.0.1:0", "--frames", "off"]
     process = subprocess.run(
-        [sys.executable, "-m", "tocsin", "serve", *data, "--soap-tcp", "off"],
+        [sys.executable, "-m", "tocsin", "serve", *data, "--soap-tcp", "off", "--link", "off"],
         env={**os.environ, **installed(site, entry_points), **settings},
         capture_output=True,
         text=True,
@@ -156,7 +187,7 @@ def test_no_package_takes_the_name_of_another() -> None:
         Plugins(SINKS, others)
 
 
-@pytest.mark.parametrize("group", [SINKS, STORES, DIALECTS])
+@pytest.mark.parametrize("group", [SINKS, STORES, LOG_READERS, DIALECTS])
 def test_the_built_in_ones_are_loaded_as_those_of_other_packages(group: str) -> None:
     ours = Plugins(group)
 

@@ -14,7 +14,7 @@ from tocsin.broker.delivery.outcome import Answered, Outcome
 from tocsin.broker.delivery.sinks import UrlSink
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Push
-from tocsin.broker.log import EventStore
+from tocsin.broker.log import EventStore, OpenLogReader
 from tocsin.broker.numbering import Applied
 from tocsin.drivers.dialects import DialectContext, Listener
 from tocsin.drivers.push.coroutine_sender import CoroutineSender
@@ -23,7 +23,10 @@ from tocsin.drivers.stores import StoreOptions
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, StateChange
-from tocsin.store.memory import memory_store
+from tocsin.store.reader import Reader
+from tocsin.store.store import Store
+
+LOG = "counted-log"
 
 # A sink: spool://name appends each event to a file.
 
@@ -49,12 +52,12 @@ class SpoolSink(UrlSink):
 SPOOL = SpoolSink(port=0, has_path=False)
 
 
-# A store: counted://name is in memory, and writes down how many events it was given.
+# A store: counted://name has a directory of its own, and writes down how many events it was given.
 
 
 class CountedStore:
-    def __init__(self, count: Path) -> None:
-        self._store: EventStore = memory_store()
+    def __init__(self, directory: Path, count: Path) -> None:
+        self._store: EventStore = Store.open(directory)
         self._count = count
         self.open_window = self._store.open_window
         self.reader = self._store.reader
@@ -75,8 +78,12 @@ class CountedStore:
 
 
 def open_counted(options: StoreOptions) -> EventStore:
-    Path(options.directory).mkdir(parents=True, exist_ok=True)
-    return CountedStore(Path(options.directory) / options.url.removeprefix("counted://"))
+    directory = Path(options.directory)
+    return CountedStore(directory / LOG, directory / options.url.removeprefix("counted://"))
+
+
+def read_counted(url: str, directory: str) -> OpenLogReader:
+    return Reader.open(Path(directory) / LOG)
 
 
 # A dialect: a topic a line, answered by the number of the event.

@@ -11,7 +11,7 @@ from tocsin.broker.effects import Push
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription
-from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.framing import FrameSplitter, framed
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.read import read
@@ -26,7 +26,7 @@ class Consumer:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._cutter = FrameCutter(1 << 24)
+        self._splitter = FrameSplitter(1 << 24)
         self._frames: list[bytes] = []
         self.conversation = c.Conversation(frozenset({c.CONSUMER}))
 
@@ -35,7 +35,7 @@ class Consumer:
             data = await self._reader.read(1 << 16)
             if not data:
                 raise asyncio.IncompleteReadError(b"", None)
-            self._frames += self._cutter.cut(data)
+            self._frames += self._splitter.split(data)
         return self.conversation.receive(read(self._frames.pop(0)))
 
     def say(self, message: m.Message) -> None:

@@ -87,22 +87,22 @@ class Silent:
 
     def __init__(self, *, accepts: bool = True) -> None:
         self.accepts = accepts
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         consumer = Consumer(reader, writer)
         try:
             while True:
                 happening = await consumer.next()
-                self.heard.append(type(happening).__name__)
+                self.received.append(type(happening).__name__)
                 if isinstance(happening, c.SubscribeAsked):
                     if not self.accepts:
                         await asyncio.sleep(SOON_S)
                     consumer.accept(happening)
         except asyncio.IncompleteReadError:
-            self.heard.append("end")
+            self.received.append("end")
         except ConnectionError:
-            self.heard.append("reset")
+            self.received.append("reset")
 
 
 @pytest.mark.parametrize("events", [1, 300])  # 300 are more than may be unanswered
@@ -119,8 +119,8 @@ def test_events_that_are_not_acknowledged_do_not_delay_the_goodbye(
     world.wait(SOON_S)
 
     assert under_way.result() == Failed("its subscription ended meanwhile", reachable=True)
-    assert silent.heard[-1] == "Ended"
-    assert silent.heard.count("EventArrived") == min(events, gma_connection.UNANSWERED_MAX)
+    assert silent.received[-1] == "Ended"
+    assert silent.received.count("EventArrived") == min(events, gma_connection.UNANSWERED_MAX)
 
 
 def test_an_offer_that_is_accepted_too_late_is_taken_back(world: World) -> None:
@@ -132,7 +132,7 @@ def test_an_offer_that_is_accepted_too_late_is_taken_back(world: World) -> None:
     world.wait(3 * SOON_S)
 
     assert isinstance(under_way.result(), Failed)
-    assert silent.heard == ["SubscribeAsked", "Ended"]
+    assert silent.received == ["SubscribeAsked", "Ended"]
 
 
 def test_who_cannot_be_reached_needs_no_goodbye(world: World) -> None:
@@ -162,7 +162,7 @@ def test_who_does_not_answer_a_goodbye_is_hung_up_on(
     world.pusher.close_subscription(CloseSubscription(1, "sub1"))
     world.wait(3 * SOON_S)
 
-    assert silent.heard[-1] in ("end", "reset")
+    assert silent.received[-1] in ("end", "reset")
     assert world.pusher.closing == set()
 
 
@@ -251,8 +251,8 @@ def test_who_does_not_answer_cannot_keep_a_broker_from_stopping(world: World) ->
     world.pusher.close()
     world.wait(SOON_S)
 
-    assert silent.heard[:3] == ["SubscribeAsked", "EventArrived", "Ended"]
-    assert silent.heard[-1] in ("end", "reset")
+    assert silent.received[:3] == ["SubscribeAsked", "EventArrived", "Ended"]
+    assert silent.received[-1] in ("end", "reset")
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")

@@ -14,7 +14,7 @@ from tocsin.drivers.push import gma_offers
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Config, Kind, Subscription
-from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.framing import FrameSplitter, framed
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EventName
@@ -36,9 +36,9 @@ class Moody:
         self.acknowledged: set[int] = set()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        conversation, cutter = c.Conversation(frozenset({c.CONSUMER})), FrameCutter(1 << 20)
+        conversation, splitter = c.Conversation(frozenset({c.CONSUMER})), FrameSplitter(1 << 20)
         while data := await reader.read(1 << 16):
-            for frame in cutter.cut(data):
+            for frame in splitter.split(data):
                 happening = conversation.receive(read(frame))
                 if isinstance(happening, c.SubscribeAsked):
                     answers = self._offered(conversation, happening.request)

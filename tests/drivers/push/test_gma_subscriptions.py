@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from served import Served, served
-from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.framing import FrameSplitter, framed
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.read import read
@@ -46,10 +46,10 @@ class Listener(threading.Thread):
                 self._serve(self._server.accept()[0])
 
     def _serve(self, connection: socket.socket) -> None:
-        conversation, cutter = c.Conversation(frozenset({c.CONSUMER})), FrameCutter(1 << 20)
+        conversation, splitter = c.Conversation(frozenset({c.CONSUMER})), FrameSplitter(1 << 20)
         with connection:
             while data := connection.recv(1 << 16):
-                for frame in cutter.cut(data):
+                for frame in splitter.split(data):
                     reply = self._reply(conversation, conversation.receive(read(frame)))
                     connection.sendall(framed(write(reply)))
 

@@ -18,7 +18,7 @@ from tocsin.drivers.push.gma_connection import GmaConnection
 from tocsin.drivers.push.http_client import HttpClient, RequestSender
 from tocsin.errors import PeerFailed
 from tocsin.wire.dime import Decoder
-from tocsin.wire.framing import FrameCutter
+from tocsin.wire.framing import FrameSplitter
 
 LARGE = b"x" * 60_000
 KEPT = (
@@ -27,7 +27,7 @@ KEPT = (
     GmaConnection,
     RequestSender,
     Decoder,
-    FrameCutter,
+    FrameSplitter,
 )
 
 

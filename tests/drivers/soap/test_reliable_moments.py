@@ -14,8 +14,8 @@ from tocsin.access.session import anonymous as anonymous_session
 from tocsin.access.session import internal
 from tocsin.config import load
 from tocsin.drivers.application import Application
+from tocsin.drivers.logger import Logger
 from tocsin.drivers.node import Node
-from tocsin.drivers.notes import Notes
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.services.reliable_messaging import receiver, sequences
 from tocsin.services.soap.call import SoapCall
@@ -51,7 +51,7 @@ def run(directory: Path, script: Script) -> None:
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(directory)}, {})
-        app = Application(settings, Store.open(directory), Notes())
+        app = Application(settings, Store.open(directory), Logger())
         node = app.node
         soap = SoapServices(app)
         try:

@@ -284,6 +284,7 @@ class Archiver:
     def _order(self) -> WriterOptions:
         wanted = self._wanted
         return WriterOptions(
+            store=self._settings.log.store,
             log=self._settings.log.directory,
             directory=str(self.directory),
             ontology=self._settings.blackboard.ontology,

@@ -10,7 +10,10 @@ import msgspec
 class WriterOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the filling process is started for."""
 
+    store: str
+    """The setting `log.store`: which store the log is in."""
     log: str
+    """The data directory."""
     directory: str
     ontology: tuple[str, ...] = ()
     seal_bytes: int

@@ -20,7 +20,7 @@ from tocsin.archive.last_event import last_event
 from tocsin.archive.parquet_writer import make_folder
 from tocsin.archive.record import to_batch
 from tocsin.archive.retention import RetentionLimits, remove_expired
-from tocsin.broker.log import OpenReader, Page
+from tocsin.broker.log import OpenLogReader, Page
 from tocsin.drivers.archive.messages import Rolled, WriterOptions
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
 from tocsin.errors.archive import ArchiveInUse, other_log
@@ -40,7 +40,9 @@ LOCK_POLL_S: Final = 0.1
 class Roller:
     """One archive, filled from one log."""
 
-    def __init__(self, options: WriterOptions, reader: OpenReader, vocabulary: Vocabulary) -> None:
+    def __init__(
+        self, options: WriterOptions, reader: OpenLogReader, vocabulary: Vocabulary
+    ) -> None:
         self._options = options
         self._facts_reader = FactsReader(vocabulary)
         self._reader = reader

@@ -147,8 +147,8 @@ def dead_letter_row(letter: DeadLetter) -> Row:
 
 def protocol(subscription: Subscription) -> str:
     """The protocol of its consumer, in one word."""
-    if subscription.kind is Kind.BOX:
-        return "box"
+    if subscription.kind is not Kind.PUSH:
+        return "box" if subscription.kind is Kind.BOX else "link"
     if subscription.soap is not None:
         return subscription.soap.spec
     if is_gma_address(subscription.sink or ""):

@@ -31,10 +31,10 @@ from tocsin.drivers.archive.messages import (
 )
 from tocsin.drivers.archive.roller import Roller, disk_error
 from tocsin.drivers.site_ontology import use_ontology
+from tocsin.drivers.stores import open_log_reader
 from tocsin.errors import TocsinError
 from tocsin.errors.archive import ArchiveOfAnotherLog
 from tocsin.ontology import in_use
-from tocsin.store.reader import open_reader
 
 NICENESS: Final = 10  # whoever publishes goes first
 WAKE_S: Final = 60.0  # how often rows that wait are looked at when nothing is asked
@@ -81,7 +81,8 @@ class Child:
     def _roll(self, task: Roll) -> Rolled | Failed:
         try:
             if self._roller is None:
-                self._roller = Roller(self._options, open_reader(self._options.log), in_use())
+                reader = open_log_reader(self._options.store, self._options.log)
+                self._roller = Roller(self._options, reader, in_use())
             rolled = self._roller.work(
                 task.through,
                 now_s=time.time(),

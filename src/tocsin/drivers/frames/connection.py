@@ -16,7 +16,7 @@ from tocsin.drivers.stream_listener import socket_name
 from tocsin.errors import BadFrame, TocsinError, TooSlow
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession
-from tocsin.wire.framing import HEAD, FrameCutter
+from tocsin.wire.framing import HEAD, FrameSplitter
 
 WAITING_BYTES_MAX = 256 << 10
 WRITE_BUFFER_BYTES = 256 << 10  # unread by the peer, before the broker waits for it
@@ -55,7 +55,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._limits = listener.settings
-        self._cutter = FrameCutter(self._limits.message_bytes_max)
+        self._splitter = FrameSplitter(self._limits.message_bytes_max)
         self._frames: list[bytes] = []
         self._waiting_bytes = 0
         self._share = listener.budget.share()
@@ -63,7 +63,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._session: PerformanceSession | None = None
         self._began_s = 0.0  # the message that is not yet whole
-        self._heard_s = 0.0
+        self._last_read_s = 0.0
         self._stalled_s = inf  # since when the peer reads nothing
         self._writable = asyncio.Event()
         self._writable.set()
@@ -89,7 +89,7 @@ class Connection(asyncio.Protocol):
             for option, value in KEEPALIVE:
                 handle.setsockopt(socket.IPPROTO_TCP, option, value)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
-        self._heard_s = self._listener.now_s
+        self._last_read_s = self._listener.now_s
         listener = self._listener
         caller = anonymous(listener.name, self.peer)
         self._session = PerformanceSession(
@@ -99,12 +99,12 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._closing_s != inf or self._wrong is not None:
             return
-        self._heard_s = now_s = self._listener.now_s
-        if not self._cutter.waiting:
+        self._last_read_s = now_s = self._listener.now_s
+        if not self._splitter.waiting:
             self._began_s = now_s
         try:
-            frames = self._cutter.cut(data)
-            self._wrong = self._cutter.refusal
+            frames = self._splitter.split(data)
+            self._wrong = self._splitter.refusal
         except TocsinError as error:
             # Its traceback has us, and what came: it would all stay until a collection.
             frames, self._wrong = [], error.with_traceback(None)
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
         elif self._wrong is not None:
             self._end_if_done()
-        self._hold(self._cutter.waiting + self._waiting_bytes)
+        self._hold(self._splitter.waiting + self._waiting_bytes)
 
     def eof_received(self) -> bool:
         """The peer sends no more: answer what it asked, then hang up."""
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
     def _let_go(self) -> None:
         """Hold on to nothing: who came and went with megabytes must not wait for a collection."""
         if self._transport is None and self._worker is None:
-            self._cutter = FrameCutter(self._limits.message_bytes_max)
+            self._splitter = FrameSplitter(self._limits.message_bytes_max)
             self._frames = []
             self._session = None
             self._hold(0)
@@ -191,16 +191,16 @@ class Connection(asyncio.Protocol):
             self.abort()
         elif self._worker is not None:
             return
-        elif self._cutter.waiting:
-            flow_s = self._cutter.waiting / limits.bytes_per_s_min
+        elif self._splitter.waiting:
+            flow_s = self._splitter.waiting / limits.bytes_per_s_min
             if now_s >= self._began_s + limits.message_deadline_s + flow_s:
                 self._fail(
                     TooSlow(
-                        f"only {self._cutter.waiting} bytes of a message arrived in time",
+                        f"only {self._splitter.waiting} bytes of a message arrived in time",
                         remedy="Send it faster, or raise frames.message_deadline_s.",
                     )
                 )
-        elif now_s >= self._heard_s + limits.idle_s and not self._is_subscribed():
+        elif now_s >= self._last_read_s + limits.idle_s and not self._is_subscribed():
             self._listener.note(
                 "info", "no message for frames.idle_s: connection closed", peer=self.peer
             )
@@ -234,8 +234,8 @@ class Connection(asyncio.Protocol):
             self._hang_up()
         finally:
             self._worker = None
-            self._hold(self._cutter.waiting + self._waiting_bytes)
-            self._began_s = self._heard_s = self._listener.now_s  # nothing could come meanwhile
+            self._hold(self._splitter.waiting + self._waiting_bytes)
+            self._began_s = self._last_read_s = self._listener.now_s  # nothing could come meanwhile
         if self._transport is None:
             self._listener.forget(self)  # counted until now: it held what it had sent
             session.lost()  # again: it may have subscribed to something yet
@@ -252,11 +252,11 @@ class Connection(asyncio.Protocol):
             self._hang_up()
 
     def _cut_short(self) -> BadFrame | None:
-        if not self._cutter.waiting:
+        if not self._splitter.waiting:
             return None
         return BadFrame(
             "the peer closed the connection in the middle of a message, "
-            f"after {self._cutter.waiting} bytes of it",
+            f"after {self._splitter.waiting} bytes of it",
             remedy="Send each message whole, with its true length in front.",
         )
 

@@ -30,11 +30,13 @@ class PendingTls:
         connection: Callable[[], asyncio.Protocol],
         has_room: Callable[[], bool],
         warn: Warn,
+        remedy: str = REMEDY,
     ) -> None:
         self._tls = tls
         self._connection = connection
         self._has_room = has_room
         self._warn = warn
+        self._remedy = remedy
         self._loop = asyncio.get_running_loop()
         self._listening: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -79,7 +81,7 @@ class PendingTls:
             )
         except OSError as error:  # so are those of TLS, and the time that ran out
             why = getattr(error, "reason", None) or str(error) or type(error).__name__
-            self._warn("a TLS handshake failed", why=why, remedy=REMEDY, peer=peer)
+            self._warn("a TLS handshake failed", why=why, remedy=self._remedy, peer=peer)
 
     def _begin(self, among: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
         task: asyncio.Task[None] = self._loop.create_task(work)

@@ -12,6 +12,7 @@ from math import inf
 from typing import Final
 
 from tocsin.broker.effects import Accepted
+from tocsin.drivers.delivery_receipts import PendingReceipts
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection_limiter import PROBES
 from tocsin.drivers.http.exchange import Exchange
@@ -21,7 +22,6 @@ from tocsin.drivers.http.request import Headers, Request
 from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import session_of
 from tocsin.drivers.http.transport import EXCHANGE, NOBODY, REQUESTS, ClientTransport
-from tocsin.drivers.receipts import Receipts
 from tocsin.errors import TocsinError
 from tocsin.wire.api.problem import internal_error
 
@@ -40,7 +40,7 @@ class Connection(ClientTransport):
         self.in_flight: deque[Publication] = deque()
         self.queue: deque[Request] = deque()
         self.active: Exchange | None = None
-        self.receipts = Receipts()  # of answers that took something out of a box
+        self.receipts = PendingReceipts()  # of answers that took something out of a box
         self._refusal: TocsinError | None = None  # its answer, unless it only probes
         self._pipelined_max = server.limits.pipelined_max
         self._reading_paused = False
@@ -184,9 +184,9 @@ class Connection(ClientTransport):
             reader.check_incomplete()
             if self._refusal is not None and reader.phase != HEAD:
                 self.refuse(self._refusal)  # its body need not come first
-            self._account()
+            self._count_held()
         elif self._share.held_bytes:
-            self._account()
+            self._count_held()
 
     def _publish(
         self, read: ReadEvents, headers: Headers, body: bytes, tail: bytes, *, is_plain: bool
@@ -229,7 +229,7 @@ class Connection(ClientTransport):
         while self.transport is not None and (self._start_next() or self._feed_next()):
             pass
         if self.transport is not None:
-            self._account()
+            self._count_held()
         self._let_read()
         if self.transport and self._last and not self._has_answers_to_give():
             self._finish()
@@ -340,7 +340,7 @@ class Connection(ClientTransport):
             waiting = self._has_answers_to_give()
             self.deadline_s = inf if waiting else now_s + self.server.limits.idle_s
 
-    def _account(self) -> None:
+    def _count_held(self) -> None:
         """Count what is held of what the client sent; past the budget, take no more of it."""
         held_bytes = self.reader.held_bytes + len(self._unfed) + self._active_bytes
         held_bytes += sum(len(request.body) for request in self.queue)

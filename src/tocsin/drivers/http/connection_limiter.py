@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.peers import Peers
 from tocsin.errors import Busy, TocsinError, TooManySubscriptions
 
@@ -21,7 +22,6 @@ EXTRA_SHARE: Final = 16  # or so much of the limit, where that is less
 CROWDED_SHARE: Final = 0.9  # from there on nobody may be idle for long
 CROWDED_IDLE_S: Final = 2.0
 
-Note = Callable[..., None]
 PeerConnected = Callable[[str], None]
 """Called with the address of every peer that connects."""
 
@@ -44,7 +44,7 @@ class ConnectionLimiter:
     """The connections of a listener, and how many of each kind there may be."""
 
     def __init__(
-        self, connections_max: int, per_peer_max: int, note: Note, peer_connected: PeerConnected
+        self, connections_max: int, per_peer_max: int, note: WriteLog, peer_connected: PeerConnected
     ) -> None:
         self.connections: set[LimitedConnection] = set()
         self.connections_max = connections_max

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
+
+from starlette.routing import compile_path
 
 from tocsin.config import HttpSettings, is_loopback
 from tocsin.drivers.bind_address import host_and_port, why_not
@@ -18,26 +20,32 @@ from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.rest.app import application
 from tocsin.drivers.http.rest.context import RestContext
-from tocsin.drivers.http.server import HttpServer, MakeExchange
+from tocsin.drivers.http.rest.resources import in_use
+from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import session_of, socket_session
 from tocsin.drivers.http.soap_exchange import SoapExchange
-from tocsin.drivers.http.streams import EventStreamOutlet, SocketOutlet
+from tocsin.drivers.http.streams import EventStreamTransport, SocketTransport
 from tocsin.errors import BadSetting
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.stream import ProfileCaches
+from tocsin.services.discovery.stream import DiscoveryStream
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.streams.event_socket import EventSocket
 from tocsin.services.streams.event_stream import EventStream
 from tocsin.services.streams.frame_cache import FrameCache
-from tocsin.services.streams.outlet import SocketLimits
+from tocsin.services.streams.transport import SocketLimits
 from tocsin.services.streams.websocket import UpgradeRequest
+from tocsin.wire.api.query import Query
 from tocsin.wire.api.stream_request import read_board_request, read_stream_request
 from tocsin.wire.cloudevents.write import server_sent_event, socket_message
 
 BACKLOG: Final = 2_048  # connections that the kernel holds while the loop is busy
 CLOSING_S: Final = 0.7  # for answers in progress; the rest are cut off
 _POLL_S: Final = 0.01
+
+OpenExchange = Callable[..., Exchange]
+"""For a connection, a request, and the parameters of its path by name."""
 
 
 class HttpListener:
@@ -54,12 +62,14 @@ class HttpListener:
         self._streams = FrameCache(server_sent_event)
         self._sockets = FrameCache(socket_message)
         self._boards = ProfileCaches()
-        self.long_lived: Mapping[str, MakeExchange] = {  # by the path of a GET
+        self.long_lived: Mapping[str, OpenExchange] = {  # what a GET opens, by its path
             "/events/stream": self._event_stream,
             "/events/socket": self._event_socket,
             "/blackboard/stream": self._board_stream,
             "/blackboard/socket": self._board_socket,
+            "/discoveries/{id}/stream": self._discovery_stream,
         }
+        self._openers = [(compile_path(path)[0], opens) for path, opens in self.long_lived.items()]
         settings, note = context.settings, port.runtime.note
         http: HttpSettings = settings.http
         self.server = HttpServer(
@@ -120,8 +130,10 @@ class HttpListener:
 
     def _exchange(self, connection: Connection, request: Request) -> Exchange:
         path = request.path
-        if request.method == b"GET" and path in self.long_lived:
-            return self.long_lived[path](connection, request)
+        if request.method == b"GET":
+            for pattern, opens in self._openers:
+                if (found := pattern.match(path)) is not None:
+                    return opens(connection, request, **found.groupdict())
         if request.method == b"POST":
             if is_soap_path(path):
                 return SoapExchange(connection, request, self._soap, self._base(request))
@@ -131,20 +143,28 @@ class HttpListener:
 
     def _event_stream(self, connection: Connection, request: Request) -> Exchange:
         asked = read_stream_request(request.query, _last_event_id(request))
-        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
-        return EventStream(self._broker, session, outlet, asked, self._streams)
+        session = session_of(connection, request.headers)
+        transport = EventStreamTransport(connection)
+        return EventStream(self._broker, session, transport, asked, self._streams)
 
     def _board_stream(self, connection: Connection, request: Request) -> Exchange:
         asked = read_board_request(request.query, _last_event_id(request))
-        session, outlet = session_of(connection, request.headers), EventStreamOutlet(connection)
-        return EventStream(self._broker, session, outlet, asked, self._boards.of(asked))
+        session = session_of(connection, request.headers)
+        transport = EventStreamTransport(connection)
+        return EventStream(self._broker, session, transport, asked, self._boards.of(asked))
+
+    def _discovery_stream(self, connection: Connection, request: Request, id: str) -> Exchange:
+        Query.parse(request.query, ())
+        session = session_of(connection, request.headers)
+        discovery, runtime = in_use(self._context.discovery), self._broker.runtime
+        return DiscoveryStream(discovery, runtime, session, EventStreamTransport(connection), id)
 
     def _event_socket(self, connection: Connection, request: Request) -> Exchange:
         return EventSocket(
             self._broker,
             socket_session(connection, request.headers),
             self._socket_limits(self.server.event_limits.event_bytes_max),
-            SocketOutlet(connection),
+            SocketTransport(connection),
             _upgrade(request),
             self._sockets,
         )
@@ -154,7 +174,7 @@ class HttpListener:
             self._broker,
             socket_session(connection, request.headers),
             self._socket_limits(self.server.limits.body_bytes_max),  # a batch, as in a POST
-            SocketOutlet(connection),
+            SocketTransport(connection),
             _upgrade(request),
             self._context.board,
         )

@@ -19,6 +19,7 @@ from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.head_cache import HeadCache
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.logger import WriteLog
 from tocsin.event.event import Event
 from tocsin.wire.cloudevents.limits import Limits
 
@@ -26,7 +27,6 @@ SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, s
 
 Publish = Callable[[Session, list[Event], Replier], None]
 MakeExchange = Callable[[Any, Request], Exchange]  # for a connection
-Note = Callable[..., None]
 
 
 class HttpServer:
@@ -41,7 +41,7 @@ class HttpServer:
         guard: Guard,
         publish: Publish,
         exchange: MakeExchange,
-        note: Note,
+        note: WriteLog,
         budget: ReceiveBudget,
         per_peer_max: int,
         peer_connected: PeerConnected,

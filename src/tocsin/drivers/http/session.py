@@ -11,6 +11,7 @@ from tocsin.drivers.http.request import Headers
 
 ENDPOINT = "http"
 WEBSOCKET = "websocket"
+SOAP = "soap"
 SCOPE_KEY = "tocsin.session"  # where the scope of an ASGI request has it
 
 
@@ -33,3 +34,8 @@ def session_of(connection: Connected, headers: Headers) -> Session:
 def socket_session(connection: Connected, headers: Headers) -> Session:
     """The same, for a WebSocket that such a request opened."""
     return msgspec.structs.replace(session_of(connection, headers), endpoint=WEBSOCKET)
+
+
+def soap_session(connection: Connected, headers: Headers) -> Session:
+    """The same, for a SOAP message in such a request."""
+    return msgspec.structs.replace(session_of(connection, headers), endpoint=SOAP)

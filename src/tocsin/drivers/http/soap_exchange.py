@@ -6,11 +6,11 @@ import asyncio
 import re
 from math import inf
 
-from tocsin.access.session import anonymous
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.content_encoding import decoded
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.http.session import soap_session
 from tocsin.errors import TocsinError
 from tocsin.safexml import carried_as
 from tocsin.services.soap.call import Answer, SoapCall
@@ -60,7 +60,7 @@ class SoapExchange:
             path=request.path,
             query=request.query.decode("latin-1"),
             base=self._base,
-            session=anonymous("soap", self._connection.peer),
+            session=soap_session(self._connection, headers),
             refused=refused,
         )
         self._task = server.loop.create_task(self._run(call))

@@ -1,4 +1,4 @@
-"""The outlets of stream sessions, and how an answer without end begins."""
+"""The transports of stream sessions, and how an answer without end begins."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _begin(connection: Connection, first: bytes) -> None:
     connection.write(first)
 
 
-class SocketOutlet:
-    """The outlet of a WebSocket session, which answers the handshake itself."""
+class SocketTransport:
+    """The transport of a WebSocket session, which answers the handshake itself."""
 
     __slots__ = ("_connection",)
 
@@ -70,8 +70,8 @@ class SocketOutlet:
         self._connection.server.unreadable += 1
 
 
-class EventStreamOutlet(SocketOutlet):
-    """The outlet of a stream of server-sent events."""
+class EventStreamTransport(SocketTransport):
+    """The transport of a stream of server-sent events."""
 
     __slots__ = ()
 

@@ -60,7 +60,7 @@ def set_aside(directory: Path) -> Path:
 
 
 def unusable(directory: Path, error: Exception) -> MonitorOff:
-    """Why there is no account of runs, for those who ask for it."""
+    """Why the monitor's database cannot be used, for those who ask for it."""
     if isinstance(error, MonitorOff):
         return error
     if isinstance(error, DataDirectoryUnusable):

@@ -14,18 +14,18 @@ from tocsin.drivers.monitor.tables import tables_view
 from tocsin.errors import NothingToEstimate
 from tocsin.event.instant import seconds_between
 from tocsin.monitor.alerts.policy import RUN_TASKS_MAX, Expectation
+from tocsin.monitor.end_states import ENDED_RUN
 from tocsin.monitor.estimate_views import began_ns, ended_view, estimate_by_pace, estimate_view
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.history.tables import TablesStatus, WorkflowTables
-from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.states import began_again, run_started_ns
 from tocsin.monitor.views import state_at
 from tocsin.wire.api.history_views import EstimateInfo, LearnedInfo
+from tocsin.wire.api.run_views import HintInfo
 
 if TYPE_CHECKING:  # they need numpy, and are imported by whoever asks first
     from tocsin.monitor.estimate import Estimate, Knowledge, PastRun, Plan, RunProgress
     from tocsin.monitor.estimate.inputs import Growth, Task
-    from tocsin.monitor.hints import Hint
 
 PAST_TASKS_MAX: Final = 5_000  # of a past run that is used
 HINT_TASKS_MAX: Final = 2_000  # each is compared with all that it depends on
@@ -111,7 +111,7 @@ class EstimateQueries:
             )
         return estimate_view(found, now_ns, names, self._tables_view(status, now_ns, found))
 
-    def hints(self, run_id: str, now_ns: int) -> tuple[list[Hint], str | None]:
+    def hints(self, run_id: str, now_ns: int) -> tuple[list[HintInfo], str | None]:
         """Activities that followed each other without need, the most time saved first.
 
         The second says why there are none, where that is so.

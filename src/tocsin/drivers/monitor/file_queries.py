@@ -12,9 +12,9 @@ from tocsin.drivers.monitor.index import Page, RunIndex, bad_page_token
 from tocsin.errors import BadRequest
 from tocsin.monitor.file_names import LAST_CHARACTER, AskedName, asked_name, base_of, resolved
 from tocsin.monitor.fold import Row, latest
-from tocsin.monitor.records import ActivityRecord
 from tocsin.monitor.views import activity_record, state_at
-from tocsin.wire.api.file_views import FileFound, LineageInfo, LineageStepInfo
+from tocsin.wire.api.file_views import FileFound, FilesFound, LineageInfo, LineageStepInfo
+from tocsin.wire.api.run_views import ActivityInfo
 
 PATHS_MAX: Final = 2_000  # names that one question may fit
 LOOKED_AT_MAX: Final = 10_000  # uses of them, for one page
@@ -67,7 +67,7 @@ class FileSearch:
         self._index = index
         self._now_ns = now_ns
         self._runs: dict[int, _Run] = {}
-        self._activities: dict[_Step, ActivityRecord | None] = {}
+        self._activities: dict[_Step, ActivityInfo | None] = {}
 
     # Which are meant
 
@@ -265,7 +265,7 @@ class FileSearch:
             found = self._runs[run_no] = _Run(run_id, row, state)
         return found
 
-    def _activity(self, step: _Step) -> ActivityRecord | None:
+    def _activity(self, step: _Step) -> ActivityInfo | None:
         if step not in self._activities:
             run = self._run(step.run)
             attempts = self._index.attempts(step.run, [step.activity]).get(step.activity)
@@ -301,10 +301,10 @@ def find_files(
     limit: int = 100,
     after: str | None = None,
     depth: int = 0,
-) -> dict[str, Any]:
+) -> FilesFound:
     """Who wrote, or read, the files of this name; and the lineage of the first that is listed."""
     with index.locked():
         asked = FileSearch(index, now_ns)
         found, following = asked.find(name, wrote=wrote, limit=limit, after=after)
         lineage = asked.lineage(found[0], depth) if found and depth else None
-    return {"files": found, "next": following, "lineage": lineage}
+    return FilesFound(files=found, next=following, lineage=lineage)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec.structs import replace
 
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.index import RunIndex
 from tocsin.drivers.monitor.tables import tables_view
 from tocsin.event.instant import rfc3339_or_none
-from tocsin.monitor.history.summary import HistoryPart, HistoryRecord, summary
+from tocsin.monitor.history.summary import summary
 from tocsin.monitor.history.tables import LearnedTables, StatsRow, TablesStatus
-from tocsin.monitor.records import ActivityRecord
 from tocsin.monitor.views import activity_record
+from tocsin.wire.api.history_views import HistoryInfo, HistoryPartInfo
+from tocsin.wire.api.run_views import ActivityInfo, TypeInfo
 
 HISTORY_MAX: Final = 10_000  # attempts that a history is made of, the latest
 RECENT_MAX: Final = 20
@@ -27,8 +30,9 @@ _VERSION = "(CASE WHEN a.version = '' THEN r.version ELSE a.version END)"
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """An attempt that ended; `settled_seq` is the event that gave it its state, `heard_ns` when the
-    last event of it came. When that event itself was received is not kept."""
+    """An attempt that ended; `settled_seq` is the event that gave it its state,
+    `last_received_ns` when the last event of it came. When the event
+    itself was received is not kept."""
 
     state: str
     duration_s: float | None
@@ -36,7 +40,7 @@ class _Ended:
     version: str
     ended_ns: int
     settled_seq: int = 0
-    heard_ns: int | None = None
+    last_received_ns: int | None = None
 
 
 class HistoryQueries:
@@ -46,7 +50,7 @@ class HistoryQueries:
         self._index = index
         self._tables_status = tables_status
 
-    def types(self, *, workflow: str | None = None) -> list[dict[str, Any]]:
+    def types(self, *, workflow: str | None = None) -> list[TypeInfo]:
         """Every type of activity, with how often it ran and how many of its tries failed."""
         where, values = ("", ()) if workflow is None else (" WHERE r.workflow = ?", (workflow,))
         found = self._index.rows(
@@ -59,18 +63,21 @@ class HistoryQueries:
             *values,
             TYPES_MAX,
         )
-        names = ("type", "workflow", "activities", "runs", "failed")
-        return [dict(zip(names, each, strict=True)) for each in found if each[2]]
+        return [
+            TypeInfo(type=kind, workflow=of, activities=activities, runs=runs, failed=failed)
+            for kind, of, activities, runs, failed in found
+            if activities
+        ]
 
     def names(self) -> list[str]:
         """The types of activities that are known here or to the tables."""
         learned = self._tables_status().learned
         from_tables = [] if learned is None else sorted(learned.workflows)[:NAMES_MAX]
-        return [*dict.fromkeys([*(each["type"] for each in self.types()), *from_tables])]
+        return [*dict.fromkeys([*(each.type for each in self.types()), *from_tables])]
 
     def history(
         self, kind: str, now_ns: int, *, workflow: str | None = None, version: str | None = None
-    ) -> HistoryRecord:
+    ) -> HistoryInfo:
         """How activities of this type went: by the tables, and over the latest attempts since."""
         status = self._tables_status()
         rows: list[StatsRow] = []
@@ -88,7 +95,7 @@ class HistoryQueries:
 
     def _ended(
         self, kind: str, workflow: str | None, version: str | None, *, with_place: bool
-    ) -> tuple[list[_Ended], list[ActivityRecord]]:
+    ) -> tuple[list[_Ended], list[ActivityInfo]]:
         """The attempts that ended, the latest first; and some of them with all that is known."""
         where, values = ["a.type = ?", "a.ended_ns IS NOT NULL", f"a.state IN {_RAN}"], [kind]
         for clause, value in (("r.workflow = ?", workflow), (f"{_VERSION} = ?", version)):
@@ -139,13 +146,11 @@ def _not_in(
         each
         for each in ended
         if (each.workflow, each.version) not in known
-        or not learned.may_hold(each.settled_seq, each.heard_ns)
+        or not learned.may_hold(each.settled_seq, each.last_received_ns)
     ]
 
 
-def _summed_up(
-    kind: str, ended: Sequence[_Ended], recent: Sequence[ActivityRecord]
-) -> HistoryRecord:
+def _summed_up(kind: str, ended: Sequence[_Ended], recent: Sequence[ActivityInfo]) -> HistoryInfo:
     return summary(
         kind,
         _durations(ended),
@@ -165,15 +170,17 @@ def _durations(ended: Sequence[_Ended]) -> list[float]:
 
 
 def _with_tables(
-    since: HistoryRecord, ended: Sequence[_Ended], rows: Sequence[StatsRow], learned: LearnedTables
-) -> HistoryRecord:
+    since: HistoryInfo, ended: Sequence[_Ended], rows: Sequence[StatsRow], learned: LearnedTables
+) -> HistoryInfo:
     """Both parts as one, and each of them."""
     from tocsin.monitor.history.curves import (
         added,
+        cost_model_info,
         curve_of,
         curve_of_row,
         distribution_of_row,
         part_of_rows,
+        stats_info,
     )
 
     curves = [curve for curve in map(curve_of_row, rows) if curve is not None]
@@ -196,26 +203,25 @@ def _with_tables(
         p50_s=whole.p50_s,
         p90_s=whole.p90_s,
         p99_s=whole.p99_s,
-        edges=whole.edges,
-        counts=whole.counts,
-        versions=tuple(sorted({*since.versions, *(row.version for row in rows if row.version)})),
-        is_exact=whole.is_exact,
+        histogram=whole.histogram,
+        versions=sorted({*since.versions, *(row.version for row in rows if row.version)}),
+        exact=whole.is_exact,
         tables=part_of_rows(rows, of_tables),
         since=_part(since, ended),
-        by_version=tuple(latest),
-        cost_models=tuple(models[:COST_MODELS_MAX]),
+        by_version=list(map(stats_info, latest)),
+        cost_models=list(map(cost_model_info, models[:COST_MODELS_MAX])),
     )
 
 
-def _part(since: HistoryRecord, ended: Sequence[_Ended]) -> HistoryPart:
+def _part(since: HistoryInfo, ended: Sequence[_Ended]) -> HistoryPartInfo:
     times = [each.ended_ns for each in ended]
-    return HistoryPart(
-        since.count,
-        since.failed,
-        since.mean_s,
-        since.p50_s,
-        since.p90_s,
-        since.p99_s,
-        rfc3339_or_none(min(times, default=None)),
-        rfc3339_or_none(max(times, default=None)),
+    return HistoryPartInfo(
+        count=since.count,
+        failed=since.failed,
+        mean_s=since.mean_s,
+        p50_s=since.p50_s,
+        p90_s=since.p90_s,
+        p99_s=since.p99_s,
+        first=rfc3339_or_none(min(times, default=None)),
+        last=rfc3339_or_none(max(times, default=None)),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, overload
 from tocsin.drivers.monitor.queries import Queries
 from tocsin.errors import TooLarge
 from tocsin.event.instant import rfc3339
-from tocsin.monitor.records import ActivityRecord
+from tocsin.wire.api.run_views import ActivityInfo
 
 if TYPE_CHECKING:  # imported when somebody asks: a broker starts sooner without
     from tocsin.monitor.provenance import RunView
@@ -24,7 +24,7 @@ FORMATS: Final = {
 }
 
 
-class Pages(Sequence[ActivityRecord]):
+class Pages(Sequence[ActivityInfo]):
     """The activities of a run, read page by page each time that somebody goes through them."""
 
     def __init__(self, queries: Queries, run_id: str, now_ns: int, length: int) -> None:
@@ -33,7 +33,7 @@ class Pages(Sequence[ActivityRecord]):
     def __len__(self) -> int:
         return self._length
 
-    def __iter__(self) -> Iterator[ActivityRecord]:
+    def __iter__(self) -> Iterator[ActivityInfo]:
         after: str | None = None
         left = self._length
         while left > 0:
@@ -46,10 +46,10 @@ class Pages(Sequence[ActivityRecord]):
                 return
 
     @overload
-    def __getitem__(self, index: int) -> ActivityRecord: ...
+    def __getitem__(self, index: int) -> ActivityInfo: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[ActivityRecord]: ...
-    def __getitem__(self, index: int | slice) -> ActivityRecord | Sequence[ActivityRecord]:
+    def __getitem__(self, index: slice) -> Sequence[ActivityInfo]: ...
+    def __getitem__(self, index: int | slice) -> ActivityInfo | Sequence[ActivityInfo]:
         return list(self)[index]
 
 

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from tocsin.drivers.monitor.alert_queries import AlertQueries
 from tocsin.drivers.monitor.attempt_rows import decode_row
 from tocsin.drivers.monitor.index import Page, RunIndex, bad_page_token, event_record
 from tocsin.errors import NoSuchRun
 from tocsin.monitor.anomalies import of_attempt
+from tocsin.monitor.end_states import ENDED_RUN
 from tocsin.monitor.generations import named
-from tocsin.monitor.records import (
-    ENDED_RUN,
-    ActivityRecord,
-    Anomaly,
-    FailureRecord,
-    RunRecord,
-)
 from tocsin.monitor.states import attempt_times, in_run
 from tocsin.monitor.views import activity_record, run_record, state_at, whole_run
-from tocsin.wire.api.run_views import MessageInfo
+from tocsin.wire.api.run_views import (
+    ActivityInfo,
+    AnomalyInfo,
+    FailureInfo,
+    MessageInfo,
+    ReusedInfo,
+    RunDetails,
+    RunInfo,
+)
 
 ANOMALIES_MAX: Final = 1_000
 FAILURES_MAX: Final = 100
@@ -61,7 +64,7 @@ class RunQueries:
         engine: str | None = None,
         limit: int = 100,
         after: str | None = None,
-    ) -> Page[RunRecord]:
+    ) -> Page[RunInfo]:
         """The latest first. The second is what to pass as `after` to go on; None at the end."""
         where: list[str] = []
         values: list[Any] = []
@@ -92,7 +95,7 @@ class RunQueries:
         is_end = len(found) <= limit
         return records, None if is_end else f"{some[-1][5]}.{some[-1][1]}"
 
-    def run(self, run_id: str, now_ns: int) -> RunRecord:
+    def run(self, run_id: str, now_ns: int) -> RunDetails:
         """A run with all that is known of it; under way, with what is slower than usual."""
         with self._index.locked():
             no, facts = self._index.facts(run_id)
@@ -100,12 +103,11 @@ class RunQueries:
             ((retried,),) = self._index.rows(_RETRIED, no)
             reused = self._reused(run_id)
         record = run_record(facts, now_ns, self._index.options.silence_s)
-        whole = whole_run(record, facts, odd, types, retried=retried)
         is_over = record.state in ENDED_RUN or record.state == "lost"
-        alerts = () if is_over else tuple(self._alerts.alerts(run_id, now_ns))
-        return replace(whole, reused=reused, alerts=alerts)
+        alerts = () if is_over else self._alerts.alerts(run_id, now_ns)
+        return whole_run(record, facts, odd, types, retried=retried, reused=reused, alerts=alerts)
 
-    def _reused(self, run_id: str) -> dict[str, Any] | None:
+    def _reused(self, run_id: str) -> ReusedInfo | None:
         """Which of the runs with the same id it is; None if it is the only one."""
         found = self._index.rows(
             "SELECT g.id, g.number, max(h.number) FROM generations AS g "
@@ -114,7 +116,7 @@ class RunQueries:
         )
         for base, number, of in found:
             if of > 1:
-                return {"id": base, "number": number, "of": of, "last": named(base, of)}
+                return ReusedInfo(id=base, number=number, of=of, last=named(base, of))
         return None
 
     def _types(self, run_no: int) -> dict[str, dict[str, int]]:
@@ -129,8 +131,8 @@ class RunQueries:
             found.setdefault(kind, {})[state] = count
         return found
 
-    def _odd_activities(self, run_no: int) -> list[Anomaly]:
-        found: list[Anomaly] = []
+    def _odd_activities(self, run_no: int) -> list[AnomalyInfo]:
+        found: list[AnomalyInfo] = []
         for name, row in self._index.rows(
             "SELECT activity, row FROM attempts WHERE run = ? AND odd ORDER BY activity LIMIT ?",
             run_no,
@@ -151,7 +153,7 @@ class RunQueries:
         kind: str | None = None,
         limit: int = 100,
         after: str | None = None,
-    ) -> Page[ActivityRecord]:
+    ) -> Page[ActivityInfo]:
         """By name. The second is what to pass as `after` to go on; None at the end."""
         with self._index.locked():
             run_no, facts = self._index.facts(run_id)
@@ -179,7 +181,7 @@ class RunQueries:
         ]
         return records, records[-1].id if len(found) > limit else None
 
-    def activity(self, run_id: str, name: str, now_ns: int) -> ActivityRecord:
+    def activity(self, run_id: str, name: str, now_ns: int) -> ActivityInfo:
         with self._index.locked():
             run_no, facts = self._index.facts(run_id)
             attempts = self._index.attempts(run_no, [name])
@@ -216,7 +218,7 @@ class RunQueries:
         """The last events before this one, in the order in which they happened."""
         return self._events("run = ? AND (at_ns, seq) < (?, ?)", run_no, order_ns, seq, limit=limit)
 
-    def failures(self, run_id: str, now_ns: int, *, last: int = 10) -> list[FailureRecord]:
+    def failures(self, run_id: str, now_ns: int, *, last: int = 10) -> list[FailureInfo]:
         """Attempts that failed, each with the last events before it.
 
         What failed for good comes first, by the time of its last try; then its tries before; and
@@ -247,13 +249,15 @@ class RunQueries:
         ended_ns: int | None,
         row: bytes,
         recovered: int,
-    ) -> FailureRecord:
+    ) -> FailureInfo:
         decoded = decode_row(row)
         record = activity_record(run_id, name, {number: decoded}, run_is, kind=kind)
         ((seen,),) = self._index.rows(_SEEN, fault, ended_ns or 0, run_no, name)
         _, order_ns, seq, _ = decoded["state"]
-        before = tuple(self._before(run_no, order_ns, seq, last))
-        return FailureRecord(record, seen, before, bool(recovered))
+        before = self._before(run_no, order_ns, seq, last)
+        return FailureInfo(
+            **asdict(record), seen_before=seen, before=before, recovered=bool(recovered)
+        )
 
     def end_of(self, run_id: str, *, last: int) -> list[MessageInfo]:
         """What came before a run's end; nothing while it has none."""

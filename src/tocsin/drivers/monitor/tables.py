@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from tocsin.broker.effects import Level
+from tocsin.drivers.logger import WriteLog
 from tocsin.errors import TocsinError
 from tocsin.errors.pipeline import NoTables
 from tocsin.event.instant import NS_PER_S, NS_PER_US, rfc3339, rfc3339_or_none
@@ -53,12 +53,6 @@ _MODELS: Final = tuple(
 )
 
 
-class Note(Protocol):
-    """Whoever writes down what an operator should know."""
-
-    def __call__(self, level: Level, message: str, **fields: object) -> None: ...
-
-
 class Tables:
     """The tables of one directory, as they stand whenever somebody asks."""
 
@@ -66,7 +60,7 @@ class Tables:
         self,
         directory: Path,
         head: Callable[[], int],
-        note: Note,
+        note: WriteLog,
         *,
         is_named: bool = False,
         look_every_s: float = LOOK_EVERY_S,

@@ -25,6 +25,7 @@ from tocsin.drivers.monitor.retention import in_one, prune
 from tocsin.drivers.monitor.run_numbers import RunNumbers
 from tocsin.drivers.monitor.schema import connect_writer
 from tocsin.monitor.anomalies import find_cycle
+from tocsin.monitor.end_states import ENDED_RUN
 from tocsin.monitor.fold import (
     ConceptRules,
     ParsedMessage,
@@ -35,7 +36,6 @@ from tocsin.monitor.fold import (
     parse_message,
     put,
 )
-from tocsin.monitor.records import ENDED_RUN
 from tocsin.monitor.rules import PEAKS, SUMMED
 from tocsin.monitor.states import lost_at_ns, run_started_ns, run_state
 from tocsin.monitor.views import read_object

@@ -18,11 +18,11 @@ from tocsin.access.session import Session, anonymous
 from tocsin.broker.port import BrokerPort
 from tocsin.config import PegasusSettings, Settings
 from tocsin.drivers.budget import ReceiveBudget, Share
-from tocsin.drivers.receiving import events_from, received
+from tocsin.drivers.engine_messages import events_from, received
 from tocsin.drivers.stream_listener import READ_BYTES, StreamListener, hang_up, socket_name
 from tocsin.errors import BadFrame, Busy, NotAllowed, ShuttingDown, TocsinError
 from tocsin.event.event import Event
-from tocsin.wire.pegasus import Cutter, Stampede
+from tocsin.wire.pegasus import RecordSplitter, Stampede
 
 RETRY_S: Final = 1.0  # while the disk is full, or more waits for it than may
 BAD_NOTED_MAX: Final = 5  # of one connection; the rest is only counted
@@ -148,7 +148,7 @@ class _Session:
         self._reader = reader
         self._limits = limits
         self._share = share
-        self._cutter = Cutter(limits.record_bytes_max)
+        self._splitter = RecordSplitter(limits.record_bytes_max)
         self._bad = 0
         self._has_begun = False  # with a record, as only monitord does
         self.peer = peer
@@ -165,7 +165,7 @@ class _Session:
 
     async def _run(self) -> None:
         while not self.stopping:
-            between = self._cutter.is_between_records
+            between = self._splitter.is_between_records
             patience_s = self._limits.idle_s if between else self._limits.record_deadline_s
             try:
                 async with asyncio.timeout(patience_s):
@@ -175,10 +175,10 @@ class _Session:
                     self._listener.note_lost("an event from Pegasus was incomplete", self.peer)
                 return
             if not data:
-                await self._store([self._cutter.end()])
+                await self._store([self._splitter.end()])
                 return
-            await self._store(list(self._cutter.receive(data)))
-            if not self._share.hold(self._cutter.waiting):
+            await self._store(list(self._splitter.receive(data)))
+            if not self._share.hold(self._splitter.waiting):
                 raise self._share.refuse()
 
     async def _store(self, records: list[bytes]) -> None:
@@ -191,7 +191,7 @@ class _Session:
 
     async def _read(self, records: list[bytes]) -> list[Event]:
         events: list[Event] = []
-        if self._cutter.too_long and not self._has_begun:  # counted at the end
+        if self._splitter.too_long and not self._has_begun:  # counted at the end
             raise _no_record("it is too long")
         for number, record in enumerate(records, 1):
             if number % RECORDS_AT_ONCE == 0:
@@ -211,7 +211,7 @@ class _Session:
 
     def note_at_the_end(self) -> None:
         """Note what was left out, if not every record was noted by itself."""
-        too_long = self._cutter.too_long
+        too_long = self._splitter.too_long
         self._listener.counts.bad += too_long
         if too_long or self._bad > BAD_NOTED_MAX:
             self._listener.note_lost(

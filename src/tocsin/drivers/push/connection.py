@@ -29,7 +29,7 @@ class Owner(Protocol):
         """
 
     def lost(self) -> None:
-        """The connection is closed, for whatever reason; told before what that means."""
+        """The connection is closed, for whatever reason; called before the outcome is reported."""
 
 
 Familiar = dict[bytes, int]

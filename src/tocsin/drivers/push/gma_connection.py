@@ -21,7 +21,7 @@ from tocsin.drivers.push.connection import Owner
 from tocsin.drivers.push.envelope_connection import LOOK_S, SETTLE_S, TAKEN, unconfirmed_bytes
 from tocsin.drivers.push.gma_offers import EventBatch, Offer, Offers, Outgoing
 from tocsin.errors import TocsinError
-from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.framing import FrameSplitter, framed
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.peer import receive, reply_to
@@ -56,17 +56,17 @@ class GmaConnection(asyncio.Protocol):
     __slots__ = (
         "_closing",
         "_conversation",
-        "_cutter",
         "_drained_at_s",
         "_feed",
-        "_heard",
         "_loop",
         "_offers",
         "_owner",
         "_paused",
+        "_received_any",
         "_refusal",
         "_replies",
         "_settled",
+        "_splitter",
         "_timer",
         "_todo",
         "_transport",
@@ -80,7 +80,7 @@ class GmaConnection(asyncio.Protocol):
         self._loop = loop
         self._owner = owner
         self._transport: Any = None
-        self._cutter = FrameCutter(ANSWER_BYTES_MAX)
+        self._splitter = FrameSplitter(ANSWER_BYTES_MAX)
         self._conversation = c.Conversation(frozenset({c.PRODUCER}))
         self._offers = Offers(self._conversation)
         self._feed = ""
@@ -91,7 +91,7 @@ class GmaConnection(asyncio.Protocol):
         self._timer: asyncio.Handle | None = None
         self._drained_at_s = 0.0
         self._settled = 0  # batches
-        self._heard = False  # anything, since this one is under way
+        self._received_any = False  # anything, since this one is under way
         self._paused = False
         self._replies = 0  # since the consumer last read all that we wrote
         self._closing: set[Any] | None = None  # all that wait for the last answers, with us
@@ -103,7 +103,7 @@ class GmaConnection(asyncio.Protocol):
         assert not self.busy
         assert not self.closed
         self.busy = True
-        self._heard = False
+        self._received_any = False
         batch = self._owner.batch
         self._feed = batch.feed
         self._todo = deque(batch.events)
@@ -174,16 +174,16 @@ class GmaConnection(asyncio.Protocol):
         self._go_on()
 
     def data_received(self, data: bytes) -> None:
-        self._heard = True
+        self._received_any = True
         try:
-            for frame in self._cutter.cut(data):
+            for frame in self._splitter.split(data):
                 if self.closed and self._closing is None:
                     return
                 self._receive(frame)
-            if self._cutter.refusal is not None and not self.closed:
-                raise self._cutter.refusal
+            if self._splitter.refusal is not None and not self.closed:
+                raise self._splitter.refusal
         except TocsinError as error:
-            error.__traceback__ = None  # the cutter keeps the error, which would have us by this
+            error.__traceback__ = None  # the splitter keeps the error, which would have us by this
             self._fail(f"what the consumer sent cannot be understood: {_shown(error.problem)}")
         if self._closing is not None:
             self._close_if_answered()
@@ -211,7 +211,7 @@ class GmaConnection(asyncio.Protocol):
         if self.busy:
             self.busy = False
             # Most likely it hung up between two events, and did not see this one.
-            stale = self._settled > 0 and not self._heard
+            stale = self._settled > 0 and not self._received_any
             reason = self._refusal or "the consumer closed the connection in the middle of an event"
             self._owner.broken(reason, stale=stale)
 
@@ -267,7 +267,7 @@ class GmaConnection(asyncio.Protocol):
         if number is not None:
             self._unanswered.add(number)
 
-    # What we hear
+    # What we receive
 
     def _receive(self, frame: bytes) -> None:
         received = receive(self._conversation, frame)

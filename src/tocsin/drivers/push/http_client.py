@@ -95,7 +95,7 @@ class HttpClient:
             del answer  # its error has this frame, and so all that came: that would be a cycle
 
     def close(self) -> None:
-        """Hang up everywhere; who waits is told."""
+        """Close every connection; who waits gets an error."""
         self._closed = True
         error = ShuttingDown("the broker is stopping", remedy="Try again when it is back.")
         for answer in list(self._under_way):

@@ -16,12 +16,13 @@ from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, describe
 from tocsin.broker.delivery.sinks import Sinks
 from tocsin.broker.delivery.trust import SinkRules, plain_address
 from tocsin.broker.effects import CloseSubscription, Handshake, Push
+from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.push.acked_sender import AckedSender
 from tocsin.drivers.push.guard import ADDRESSES_TRIED_MAX, Guard, Resolver, system_resolver
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.http_sender import HttpSender
 from tocsin.drivers.push.request_template import handshake_request
-from tocsin.drivers.push.sender import Done, Note, PushSink, Sender, SoapSender
+from tocsin.drivers.push.sender import Done, PushSink, Sender, SoapSender
 from tocsin.drivers.push.sinks import built_in_sinks
 from tocsin.drivers.push.soap_pushes import SoapPushes
 from tocsin.errors import TocsinError
@@ -53,7 +54,7 @@ class Pusher:
         self,
         loop: asyncio.AbstractEventLoop,
         options: PushOptions,
-        note: Note,
+        note: WriteLog,
         *,
         sinks: Sinks[PushSink] | None = None,
         resolve: Resolver | None = None,

@@ -14,6 +14,7 @@ from tocsin.broker.delivery.answer import DELIVERED
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.delivery.sinks import Sink
 from tocsin.broker.effects import Push
+from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.push.guard import Guard, family
 from tocsin.errors import SinkRefused
 
@@ -23,7 +24,6 @@ NO_TURN = "too many other sinks are being connected"
 NOTHING = (b"", b"")
 
 Done = Callable[[int, Outcome], None]
-Note = Callable[..., None]
 """Writes to the broker's own log: level, message, then fields by name."""
 
 
@@ -47,7 +47,7 @@ class PushContext(Protocol):
 
     loop: asyncio.AbstractEventLoop
     guard: Guard
-    note: Note
+    note: WriteLog
     clock: Callable[[], float]
     closing: set[Any]  # connections that are being closed in good order
     shared: dict[str, Any]  # caches of one kind of sender, by its name
@@ -197,7 +197,7 @@ class ConnectionSender(ABC):
         if self._connection is not None:
             self._connection.close()
 
-    # What the connection tells.
+    # What the connection reports.
 
     def answered(self, status: int, head: bytes, body: bytes) -> None:
         self._finish(DELIVERED[status])

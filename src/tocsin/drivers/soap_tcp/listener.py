@@ -8,9 +8,10 @@ import traceback
 
 from tocsin.config import LimitSettings, SoapTcpSettings
 from tocsin.drivers.budget import ReceiveBudget
+from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.soap_tcp.destination import SCHEME
 from tocsin.drivers.soap_tcp.session import Session
-from tocsin.drivers.stream_listener import Note, PeerConnected, StreamListener, hang_up, socket_name
+from tocsin.drivers.stream_listener import PeerConnected, StreamListener, hang_up, socket_name
 from tocsin.errors import BadFrame, Busy, TooSlow
 from tocsin.services.soap.call import Answer
 
@@ -25,7 +26,7 @@ class SoapTcpListener(StreamListener[Session]):
         self,
         answer: Answer,
         limits: SoapTcpSettings,
-        note: Note,
+        note: WriteLog,
         budget: ReceiveBudget,
         per_peer_max: int,
         peer_connected: PeerConnected,
@@ -75,7 +76,7 @@ async def listen(
     answer: Answer,
     address: str,
     limits: SoapTcpSettings,
-    note: Note,
+    note: WriteLog,
     *,
     tls: ssl.SSLContext | None = None,
     budget: ReceiveBudget | None = None,

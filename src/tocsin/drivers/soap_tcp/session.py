@@ -11,7 +11,7 @@ import asyncio
 from tocsin.access.session import anonymous
 from tocsin.config import SoapTcpSettings
 from tocsin.drivers.budget import Share
-from tocsin.drivers.receipts import Receipts
+from tocsin.drivers.delivery_receipts import PendingReceipts
 from tocsin.drivers.soap_tcp.destination import path_and_query
 from tocsin.errors import TooSlow
 from tocsin.services.soap.call import Answer, SoapCall
@@ -43,7 +43,7 @@ class Session:
         self.peer = peer
         self._share = share
         self._decoder = Decoder(DimeLimits(limits.message_bytes_max, limits.records_max))
-        self._receipts = Receipts()
+        self._receipts = PendingReceipts()
         self.is_busy = False  # a call is under way, or its answer
         self.stopping = False
 

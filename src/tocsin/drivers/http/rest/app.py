@@ -19,12 +19,14 @@ from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.endpoint import Endpoint, routes_of
 from tocsin.drivers.http.rest.events import event_routes
 from tocsin.drivers.http.rest.ingest import ingest_routes
-from tocsin.drivers.http.rest.operation import operation_routes
+from tocsin.drivers.http.rest.overlay import overlay_routes
 from tocsin.drivers.http.rest.performance import performance_routes
+from tocsin.drivers.http.rest.resources import resource_routes
 from tocsin.drivers.http.rest.responses import refusal
-from tocsin.drivers.http.rest.runs import run_routes
+from tocsin.drivers.http.rest.runs.routes import run_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
-from tocsin.drivers.http.rest.status import status_routes
+from tocsin.drivers.http.rest.status.operation import operation_routes
+from tocsin.drivers.http.rest.status.routes import status_routes
 from tocsin.drivers.http.rest.subscriptions import box_routes, subscription_routes
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
 from tocsin.services.soap.paths import is_soap_path
@@ -43,10 +45,12 @@ def endpoints(context: RestContext, server: HttpServer) -> list[Endpoint]:
         *blackboard_routes(port, context.board, subscriptions, server),
         *run_routes(context.monitor),
         *ingest_routes(port, server.event_limits),
-        *subscription_routes(subscriptions, context.addresses),
-        *box_routes(server, subscriptions),
+        *subscription_routes(subscriptions, context.addresses, context.links),
+        *box_routes(server, subscriptions, context.links),
         *dead_letter_routes(port),
-        *directory_routes(port, context.directory),
+        *directory_routes(context.directory),
+        *resource_routes(context.discovery, server),
+        *overlay_routes(context.links),
         *performance_routes(context.performance),
         *soap_document_routes(context.topics, context.addresses),
         *operation_routes(context, server),

@@ -8,10 +8,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.access.decision import Action
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.http.publication import messages_of
-from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, manages, reads, session_in
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer, while_connected
 from tocsin.errors import BadMethod, BadRequest
 from tocsin.event.concept_filter import CONCEPTS_MAX
@@ -60,7 +59,6 @@ def _publishing(port: BrokerPort, board: Board, server: HttpServer) -> list[Endp
 
     async def concepts(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
-        port.check(session_in(request), Action.READ, "blackboard/concepts")
         return answer(ConceptList(list(in_use())))
 
     async def profile(request: Request) -> Response:
@@ -78,10 +76,10 @@ def _publishing(port: BrokerPort, board: Board, server: HttpServer) -> list[Endp
 
     return [
         Endpoint("POST", "/blackboard/messages", publish, BY_PORT),
-        Endpoint("GET", "/blackboard/concepts", concepts, reads("blackboard")),
-        Endpoint("GET", "/blackboard/profile", profile, reads("blackboard")),
-        Endpoint("GET", "/blackboard/stream", stream_head, reads("blackboard")),
-        Endpoint("GET", "/blackboard/socket", socket_head, reads("blackboard")),
+        Endpoint("GET", "/blackboard/concepts", concepts, reads("blackboard/concepts")),
+        Endpoint("GET", "/blackboard/profile", profile, BY_PORT),
+        Endpoint("GET", "/blackboard/stream", stream_head, reads("blackboard/profile")),
+        Endpoint("GET", "/blackboard/socket", socket_head, reads("blackboard/profile")),
     ]
 
 
@@ -116,10 +114,10 @@ def _publishers(board: Board, subscriptions: Subscriptions) -> list[Endpoint]:
         return Response(status_code=204)
 
     return [
-        Endpoint("DELETE", "/blackboard/publishers", unregister_address, manages("blackboard")),
-        Endpoint("POST", "/blackboard/publishers", register, manages("blackboard")),
-        Endpoint("GET", "/blackboard/publishers", index, reads("blackboard")),
-        Endpoint("DELETE", "/blackboard/publishers/{id}", unregister, manages("blackboard")),
+        Endpoint("DELETE", "/blackboard/publishers", unregister_address, BY_PORT),
+        Endpoint("POST", "/blackboard/publishers", register, BY_PORT),
+        Endpoint("GET", "/blackboard/publishers", index, BY_PORT),
+        Endpoint("DELETE", "/blackboard/publishers/{id}", unregister, BY_PORT),
     ]
 
 
@@ -149,10 +147,10 @@ def _subscribers(subscribers: Subscribers, subscriptions: Subscriptions) -> list
         return Response(status_code=204)
 
     return [
-        Endpoint("PUT", "/blackboard/subscribers", subscribe, manages("blackboard")),
-        Endpoint("GET", "/blackboard/subscribers", index, reads("blackboard")),
-        Endpoint("DELETE", "/blackboard/subscribers", unsubscribe, manages("blackboard")),
-        Endpoint("DELETE", "/blackboard/subscribers/{id}", unsubscribe, manages("blackboard")),
+        Endpoint("PUT", "/blackboard/subscribers", subscribe, BY_PORT),
+        Endpoint("GET", "/blackboard/subscribers", index, BY_PORT),
+        Endpoint("DELETE", "/blackboard/subscribers", unsubscribe, BY_PORT),
+        Endpoint("DELETE", "/blackboard/subscribers/{id}", unsubscribe, BY_PORT),
     ]
 
 

@@ -10,12 +10,14 @@ from tocsin.broker.recent.topics import SeenTopics
 from tocsin.config import Settings
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.clock_watch import ClockWatch
+from tocsin.drivers.disk_space import DiskSpace
 from tocsin.drivers.health import Health
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.own_address import OwnAddresses
-from tocsin.drivers.space import Space
 from tocsin.services.blackboard.board import Board
 from tocsin.services.directory.directory import Directory
+from tocsin.services.discovery.service import ResourceDiscovery
+from tocsin.services.link.service import LinkService
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.subscriptions.subscriptions import Subscriptions
 
@@ -30,11 +32,13 @@ class RestContext:
     subscriptions: Subscriptions
     board: Board
     directory: Directory
+    discovery: ResourceDiscovery | None
+    links: LinkService | None
     performance: PerformanceService
     topics: SeenTopics
     monitor: Monitor | None
     archiver: Archiver | None
     clock: ClockWatch
-    space: Space
+    disk_space: DiskSpace
     health: Callable[[], Health]
     started_ns: int

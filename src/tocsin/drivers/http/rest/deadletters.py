@@ -31,7 +31,7 @@ def dead_letter_routes(port: BrokerPort) -> list[Endpoint]:
         after, subscription = query.text("after") or "", query.text("subscription")
         letters, reached = await port.read(
             session_in(request),
-            "deadletters",
+            "deadletter/*",
             lambda log: _scan(log, after, limit, subscription),
         )
         return answer(DeadLettersPage([dead_letter_info(each) for each in letters], reached))

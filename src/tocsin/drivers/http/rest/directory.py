@@ -9,10 +9,8 @@ from typing import Final, cast
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tocsin.access.decision import Action
 from tocsin.access.session import Session
-from tocsin.broker.port import BrokerPort
-from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads, session_in
+from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.errors import BadRegistration, BadRequest, BadSubscription
 from tocsin.services.directory.directory import Directory
@@ -45,7 +43,7 @@ LDIF: Final = "text/ldif; charset=utf-8"
 _WANTED: Final = ("kind", "event", "host", "filter")
 
 
-def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
+def directory_routes(directory: Directory) -> list[Endpoint]:
     async def register(request: Request) -> Response:
         asked = read_object(await request.body())
         return await _registered(directory, session_in(request), asked, read_id(asked))
@@ -87,18 +85,17 @@ def directory_routes(port: BrokerPort, directory: Directory) -> list[Endpoint]:
         return StreamingResponse(_file(entries, suffix, form), headers=headers)
 
     async def schema(request: Request) -> Response:
-        port.check(session_in(request), Action.READ, "directory/schema")
         return Response(schema_ldif(), headers={"content-type": LDIF})
 
     one = "/directory/{id}"
     return [
-        Endpoint("GET", "/directory", index, reads("directory")),
-        Endpoint("POST", "/directory", register, manages("directory")),
-        Endpoint("GET", one, show, reads("directory")),
-        Endpoint("PUT", one, replace, manages("directory")),
-        Endpoint("DELETE", one, withdraw, manages("directory")),
-        Endpoint("GET", "/directory.ldif", export, reads("directory")),
-        Endpoint("GET", "/directory-schema.ldif", schema, reads("directory")),
+        Endpoint("GET", "/directory", index, BY_PORT),
+        Endpoint("POST", "/directory", register, BY_PORT),
+        Endpoint("GET", one, show, BY_PORT),
+        Endpoint("PUT", one, replace, BY_PORT),
+        Endpoint("DELETE", one, withdraw, BY_PORT),
+        Endpoint("GET", "/directory.ldif", export, BY_PORT),
+        Endpoint("GET", "/directory-schema.ldif", schema, reads("directory/*")),
     ]
 
 

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
+from tocsin.drivers.engine_messages import events_from, received
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.receiving import events_from, received
 from tocsin.errors import TocsinError
 from tocsin.wire.api.ingest_views import (
     BatchResult,

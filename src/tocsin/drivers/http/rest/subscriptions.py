@@ -12,6 +12,7 @@ from tocsin.drivers.http.rest.responses import answer, while_connected
 from tocsin.drivers.http.rest.views import box_info, pulled_info, subscription_info
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.event.subscription import Kind
+from tocsin.services.link.service import LinkService
 from tocsin.services.subscriptions.subscriptions import Subscriptions, read_pull
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import BoxesPage, SubscriptionsPage
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from tocsin.drivers.http.server import HttpServer
 
 
-def subscription_routes(subscriptions: Subscriptions, addresses: OwnAddresses) -> list[Endpoint]:
+def subscription_routes(
+    subscriptions: Subscriptions, addresses: OwnAddresses, links: LinkService | None
+) -> list[Endpoint]:
     async def create(request: Request) -> Response:
         view = await subscriptions.create(session_in(request), await request.body())
         headers = {"location": f"/subscriptions/{view.subscription.id}"}
@@ -32,8 +35,10 @@ def subscription_routes(subscriptions: Subscriptions, addresses: OwnAddresses) -
         return answer(SubscriptionsPage(views, page.next, page.total))
 
     async def show(request: Request) -> Response:
-        view = subscriptions.find(session_in(request), request.path_params["id"])
-        return answer(subscription_info(view))
+        session, subscription_id = session_in(request), request.path_params["id"]
+        view = subscriptions.find(session, subscription_id)
+        reached = None if links is None else links.reached(session, subscription_id)
+        return answer(subscription_info(view, reached))
 
     async def change(request: Request) -> Response:
         session, subscription_id = session_in(request), request.path_params["id"]
@@ -62,7 +67,9 @@ def subscription_routes(subscriptions: Subscriptions, addresses: OwnAddresses) -
     ]
 
 
-def box_routes(server: HttpServer, subscriptions: Subscriptions) -> list[Endpoint]:
+def box_routes(
+    server: HttpServer, subscriptions: Subscriptions, links: LinkService | None
+) -> list[Endpoint]:
     async def create(request: Request) -> Response:
         view = await subscriptions.create_box(session_in(request), await request.body())
         return answer(box_info(view), 201, {"location": f"/boxes/{view.subscription.id}"})
@@ -72,8 +79,9 @@ def box_routes(server: HttpServer, subscriptions: Subscriptions) -> list[Endpoin
         return answer(BoxesPage([box_info(view) for view in page.views], page.next, page.total))
 
     async def show(request: Request) -> Response:
-        view = subscriptions.find_box(session_in(request), request.path_params["id"])
-        return answer(box_info(view))
+        session, box_id = session_in(request), request.path_params["id"]
+        view = subscriptions.find_box(session, box_id)
+        return answer(box_info(view, None if links is None else links.reached(session, box_id)))
 
     async def change(request: Request) -> Response:
         session, box_id = session_in(request), request.path_params["id"]

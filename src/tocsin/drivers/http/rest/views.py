@@ -6,14 +6,19 @@ import time
 
 import msgspec
 
+from tocsin.access.session import Session
 from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Pulled
-from tocsin.broker.status import BrokerStatus
+from tocsin.broker.port import BrokerPort
+from tocsin.broker.status import ClockStatus
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.errors import NotAllowed
 from tocsin.event.instant import rfc3339, rfc3339_or_none
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription
+from tocsin.services.link.service import LinkService
+from tocsin.services.link.views import OverlayInfo
 from tocsin.wire.api.views import (
     AttemptInfo,
     BoxInfo,
@@ -28,8 +33,10 @@ from tocsin.wire.api.views import (
 from tocsin.wire.cloudevents.write import structured, structured_of
 
 
-def subscription_info(view: SubscriptionView) -> SubscriptionInfo:
-    """A subscription that pushes."""
+def subscription_info(
+    view: SubscriptionView, reached: tuple[str, ...] | None = None
+) -> SubscriptionInfo:
+    """A subscription that pushes. `reached` are other brokers at which it holds by now."""
     subscription = view.subscription
     assert subscription.sink is not None
     return SubscriptionInfo(
@@ -55,6 +62,7 @@ def subscription_info(view: SubscriptionView) -> SubscriptionInfo:
         last_delivered=rfc3339_or_none(view.last_delivered_ns),
         next_attempt=rfc3339_or_none(view.next_attempt_ns),
         sink_state=view.sink_state,  # type: ignore[arg-type]  # the broker says no other words
+        reached=msgspec.UNSET if reached is None else list(reached),
     )
 
 
@@ -69,7 +77,7 @@ _SPECIFICATIONS = {
 
 
 def _dialect(subscription: Subscription) -> str:
-    """How the consumer is spoken to, in a few words."""
+    """Which specification and versions the consumer uses, in a few words."""
     terms = subscription.soap
     if terms is None:
         return PERFORMANCE if is_gma_address(subscription.sink or "") else "CloudEvents"
@@ -78,8 +86,8 @@ def _dialect(subscription: Subscription) -> str:
     return f"{_SPECIFICATIONS[terms.spec]} {terms.form}, SOAP {terms.soap}, {addressing}"
 
 
-def box_info(view: SubscriptionView) -> BoxInfo:
-    """A message box."""
+def box_info(view: SubscriptionView, reached: tuple[str, ...] | None = None) -> BoxInfo:
+    """A message box. `reached` are other brokers at which it holds by now."""
     subscription = view.subscription
     return BoxInfo(
         id=subscription.id,
@@ -94,6 +102,7 @@ def box_info(view: SubscriptionView) -> BoxInfo:
         behind=view.behind,
         lagging=view.lagging,
         dropped=view.dropped,
+        reached=msgspec.UNSET if reached is None else list(reached),
     )
 
 
@@ -143,12 +152,28 @@ def _events(events: list[Stored]) -> list[msgspec.Raw]:
     return [msgspec.Raw(structured_of(stored)) for stored in events]
 
 
-def clock_info(broker: BrokerStatus, now_ns: int) -> ClockInfo:
+def views_shown(port: BrokerPort, session: Session) -> list[SubscriptionView]:
+    """The subscriptions and boxes, if the caller may read them: ids and sinks are not for all."""
+    try:
+        return port.views(session)
+    except NotAllowed:
+        return []
+
+
+def overlay_shown(links: LinkService | None, session: Session) -> OverlayInfo | None:
+    """The overlay without its tables, if there is one and the caller may read it."""
+    try:
+        return None if links is None else links.info(session, 0)
+    except NotAllowed:
+        return None
+
+
+def clock_info(clock: ClockStatus, now_ns: int) -> ClockInfo:
     """The broker's time, which is `now_ns`, and the machine's."""
     return ClockInfo(
         time=rfc3339(now_ns),
         machine=rfc3339(time.time_ns()),
-        jump_s=round(broker.clock_jump_ns / 1e9, 3),
-        doubt=None if broker.clock_doubt is None else broker.clock_doubt.value,
-        problem=broker.clock_complaint or None,
+        jump_s=round(clock.jump_ns / 1e9, 3),
+        doubt=None if clock.doubt is None else clock.doubt.value,
+        problem=clock.complaint or None,
     )

@@ -1,10 +1,11 @@
-"""What the broker noted, one line each. Nothing from a message is ever written raw."""
+"""The broker's own log, for operators. Nothing from a message is ever written raw."""
 
 from __future__ import annotations
 
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from tocsin.broker.effects import Level
@@ -12,8 +13,11 @@ from tocsin.event.instant import rfc3339
 
 FIELD_CHARACTERS_MAX = 500
 
+WriteLog = Callable[..., None]
+"""Writes a line to the broker's own log: level, message, then fields by name."""
 
-class Notes:
+
+class Logger:
     """Writes to standard error: words for people, or JSON for machines."""
 
     def __init__(self, *, as_json: bool = False, stream: TextIO | None = None) -> None:

@@ -14,7 +14,7 @@ import struct
 import termios
 from typing import Final, Protocol
 
-from tocsin.services.soap.receipt import Receipt
+from tocsin.services.soap.delivery_receipt import DeliveryReceipt
 
 # States of TCP in which the end of our own sending is sent and may not be acknowledged yet.
 _FIN_SENT: Final = frozenset({4, 9, 11})  # FIN_WAIT1, LAST_ACK, CLOSING
@@ -28,18 +28,18 @@ class Transport(Protocol):
     def get_extra_info(self, name: str) -> object: ...
 
 
-class Receipts:
+class PendingReceipts:
     """The open receipts of one connection."""
 
     def __init__(self) -> None:
-        self._open: list[Receipt] = []
+        self._open: list[DeliveryReceipt] = []
         self._transport: Transport | None = None
         self._peer_closed = self._both_close = False
 
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def add(self, receipt: Receipt, transport: Transport) -> None:
+    def add(self, receipt: DeliveryReceipt, transport: Transport) -> None:
         """An answer was written to the connection, whose transport is this."""
         self._transport = transport
         receipt.is_acknowledged = self.is_acknowledged
@@ -75,7 +75,7 @@ class Receipts:
             receipt.lost()
         self._transport = None
 
-    def _take(self) -> list[Receipt]:
+    def _take(self) -> list[DeliveryReceipt]:
         receipts, self._open = self._open, []
         return receipts
 

@@ -1,4 +1,4 @@
-"""What the receivers of engines' own messages share: when it came in, and messages as events."""
+"""Messages of workflow engines as events, with the time at which they came in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
 from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.cloudevents.limits import Limits
-from tocsin.wire.engines.foreign import moment_ms
+from tocsin.wire.engines.checked_values import moment_ms
 
 
 def received(runtime: Runtime) -> str:

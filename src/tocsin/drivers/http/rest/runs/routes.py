@@ -9,21 +9,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
-from tocsin.drivers.http.rest.files import file_routes
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.runs_estimates import estimate_routes
-from tocsin.drivers.http.rest.runs_past import past_routes
-from tocsin.drivers.http.rest.runs_shown import failure_info, shown_as
+from tocsin.drivers.http.rest.runs.estimates import estimate_routes
+from tocsin.drivers.http.rest.runs.files import file_routes
+from tocsin.drivers.http.rest.runs.history import history_routes
 from tocsin.drivers.monitor.queries import Queries
 from tocsin.errors import MonitorOff
-from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.run_views import (
+    ACTIVITY_STATES,
+    RUN_STATES,
     ActivitiesPage,
     EndInfo,
     FailureList,
     MessageList,
-    RunDetails,
     RunsPage,
 )
 
@@ -49,7 +48,7 @@ def run_routes(monitor: Monitor | None) -> list[Endpoint]:
 
     paths = ("/files", "/runs", "/runs/{id:path}", "/activities", "/activities/{name:path}")
     return [
-        Endpoint(method, path, off, reads("runs"))
+        Endpoint(method, path, off, reads("run/*"))
         for path in (*paths, "/workflows/{name:path}", "/estimates")
         for method in ("GET", "POST")
     ]
@@ -74,13 +73,12 @@ def routes(monitor: Monitor) -> list[Endpoint]:
                 after=query.text("after"),
             )
         )
-        return answer(shown_as(RunsPage, {"runs": records, "next": following}))
+        return answer(RunsPage(runs=records, next=following))
 
     async def show(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        record = await monitor.ask(lambda ask, now_ns: ask.runs.run(run_id, now_ns))
-        return answer(shown_as(RunDetails, record))
+        return answer(await monitor.ask(lambda ask, now_ns: ask.runs.run(run_id, now_ns)))
 
     async def activities(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("state", "type", "limit", "after"))
@@ -97,13 +95,13 @@ def routes(monitor: Monitor) -> list[Endpoint]:
                 after=query.text("after"),
             )
         )
-        return answer(shown_as(ActivitiesPage, {"activities": records, "next": following}))
+        return answer(ActivitiesPage(activities=records, next=following))
 
     found = [
-        Endpoint("GET", "/runs", index, reads("runs")),
+        Endpoint("GET", "/runs", index, reads("run/*")),
         Endpoint("GET", "/runs/{id:path}/activities", activities, reads("run/{id}")),
         *_event_routes(monitor),
-        *past_routes(monitor),
+        *history_routes(monitor),
         *file_routes(monitor),
         *estimate_routes(monitor),
         # Last: the id of a run may have slashes, and then this fits whatever the others do.
@@ -146,8 +144,7 @@ def _why(ask: Queries, run_id: str, now_ns: int, last: int) -> FailureList:
         exit_code=record.exit_code,
         before=ask.runs.end_of(run_id, last=last),
     )
-    failures = ask.runs.failures(run_id, now_ns, last=last)
-    return FailureList(failures=[failure_info(each) for each in failures], run=end)
+    return FailureList(failures=ask.runs.failures(run_id, now_ns, last=last), run=end)
 
 
 def _choice(query: Query, name: str, choices: tuple[str, ...]) -> str | None:

@@ -1,4 +1,4 @@
-"""Space: how much room the disk of the log has, and whether events are taken for it.
+"""DiskSpace: how much room the disk of the log has, and whether events are taken for it.
 
 Below `log.free_bytes_min` publishers are refused (T403), while there is still room for what makes
 room: cursors, ends of subscriptions, retention. The same when a commit met a full disk. Events are
@@ -22,7 +22,7 @@ PROBE_NAME: Final = "space-probe"
 MIB: Final = 1 << 20
 
 
-class Space:
+class DiskSpace:
     """Looks at the disk twice a second, as long as the broker runs."""
 
     def __init__(self, port: BrokerPort, settings: Settings) -> None:

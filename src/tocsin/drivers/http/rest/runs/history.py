@@ -10,17 +10,10 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.runs_shown import history_info, shown_as
 from tocsin.drivers.monitor.change_queries import VERSIONS_PAGE
 from tocsin.errors import NoSuchRun
 from tocsin.wire.api.query import SEQ_MAX, Query
-from tocsin.wire.api.run_views import (
-    Comparison,
-    RunChanges,
-    TypeList,
-    VersionList,
-    WorkflowChanges,
-)
+from tocsin.wire.api.run_views import TypeList, VersionList, WorkflowChanges
 
 if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
@@ -31,12 +24,12 @@ NAME_CHARS_MAX: Final = 80
 NEAR_MAX: Final = 3
 
 
-def past_routes(monitor: Monitor) -> list[Endpoint]:
+def history_routes(monitor: Monitor) -> list[Endpoint]:
     async def types(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow",))
         workflow = query.text("workflow")
         found = await monitor.ask(lambda ask, _: ask.history.types(workflow=workflow))
-        return answer(shown_as(TypeList, {"activities": found}))
+        return answer(TypeList(activities=found))
 
     async def history(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("workflow", "version"))
@@ -48,19 +41,19 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
         )
         if not record.count:
             raise _never_ended(kind, await monitor.ask(lambda ask, _: ask.history.names()))
-        return answer(history_info(record))
+        return answer(record)
 
     async def compare(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         one, other = request.path_params["id"], request.path_params["other"]
         found = await monitor.ask(lambda ask, now_ns: ask.changes.compare(one, other, now_ns))
-        return answer(shown_as(Comparison, found))
+        return answer(found)
 
     async def changes(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
         found = await monitor.ask(lambda ask, now_ns: ask.changes.changes(run_id, now_ns))
-        return answer(shown_as(RunChanges, found))
+        return answer(found)
 
     async def versions(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("limit", "after"))
@@ -70,20 +63,20 @@ def past_routes(monitor: Monitor) -> list[Endpoint]:
         found, following = await monitor.ask(
             lambda ask, _: ask.changes.versions(name, limit=limit, after=after)
         )
-        return answer(shown_as(VersionList, {"versions": found, "next": following}))
+        return answer(VersionList(versions=found, next=following))
 
     async def workflow_changes(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("version",))
         name, version = request.path_params["name"], query.text("version")
         found = await monitor.ask(lambda ask, _: ask.changes.changes_of(name, version))
-        return answer(shown_as(WorkflowChanges, {"changes": found}))
+        return answer(WorkflowChanges(changes=found))
 
     return [
         Endpoint(
             "GET", "/runs/{id:path}/compare/{other:path}", compare, reads("run/{id}", "run/{other}")
         ),
         Endpoint("GET", "/runs/{id:path}/changes", changes, reads("run/{id}")),
-        Endpoint("GET", "/activities", types, reads("activities")),
+        Endpoint("GET", "/activities", types, reads("activity/*")),
         Endpoint("GET", "/activities/{type:path}", history, reads("activity/{type}")),
         Endpoint("GET", "/workflows/{name:path}/versions", versions, reads("workflow/{name}")),
         Endpoint(

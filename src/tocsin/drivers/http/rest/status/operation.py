@@ -9,7 +9,6 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from tocsin.access.session import internal
 from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.http.rest.endpoint import (
     DESCRIPTION,
@@ -19,9 +18,9 @@ from tocsin.drivers.http.rest.endpoint import (
     reads,
     session_in,
 )
-from tocsin.drivers.http.rest.metrics import Metrics
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.status_page import POLICY, status_page
+from tocsin.drivers.http.rest.status.metrics import metrics_page
+from tocsin.drivers.http.rest.status.page import POLICY, status_page
 from tocsin.drivers.http.rest.views import clock_info
 from tocsin.errors import NoSuchPath, catalogue
 from tocsin.wire.api.openapi.asyncapi import asynchronous
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 
 def operation_routes(context: RestContext, server: HttpServer) -> list[Endpoint]:
-    metrics = Metrics(context, server)
-
     async def live(request: Request) -> Response:
         health = context.health()
         info = HealthInfo(health.live, [] if health.live else health.reasons)
@@ -45,20 +42,18 @@ def operation_routes(context: RestContext, server: HttpServer) -> list[Endpoint]
         health = context.health()
         return answer(HealthInfo(health.ready, health.reasons), 200 if health.ready else 503)
 
-    def clock() -> Response:
-        port = context.port
-        return answer(clock_info(port.status(internal("clock")), port.runtime.now_ns()))
-
     async def show_clock(request: Request) -> Response:
         context.clock.look()
-        return clock()
+        clock = context.port.clock_status(session_in(request))
+        return answer(clock_info(clock, context.port.runtime.now_ns()))
 
     async def accept_clock(request: Request) -> Response:
-        await context.clock.accept(session_in(request))
-        return clock()
+        clock = await context.clock.accept(session_in(request))
+        return answer(clock_info(clock, context.port.runtime.now_ns()))
 
     async def scrape(request: Request) -> Response:
-        body, content_type = metrics.page(request.headers.get("accept", ""))
+        accepted = request.headers.get("accept", "")
+        body, content_type = metrics_page(context, server, session_in(request), accepted)
         return Response(body, headers={"content-type": content_type})
 
     async def describe_events(request: Request) -> Response:
@@ -78,7 +73,7 @@ def operation_routes(context: RestContext, server: HttpServer) -> list[Endpoint]
 
     async def page(request: Request) -> Response:
         headers = {"content-security-policy": POLICY, "cache-control": "no-store"}
-        return HTMLResponse(status_page(context), headers=headers)
+        return HTMLResponse(status_page(context, session_in(request)), headers=headers)
 
     return [
         Endpoint("GET", "/", page, reads("status")),
@@ -86,7 +81,7 @@ def operation_routes(context: RestContext, server: HttpServer) -> list[Endpoint]
         Endpoint("GET", "/readyz", ready, Open("an orchestrator asks, which has no credential")),
         Endpoint("GET", "/clock", show_clock, reads("clock")),
         Endpoint("POST", "/clock/accept", accept_clock, manages("clock")),
-        Endpoint("GET", "/metrics", scrape, reads("metrics")),
+        Endpoint("GET", "/metrics", scrape, reads("status")),
         *_description_routes(),
         Endpoint("GET", "/asyncapi.json", describe_events, DESCRIPTION),
         Endpoint("GET", "/errors/{code}", explain, DESCRIPTION),

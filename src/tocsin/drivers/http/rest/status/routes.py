@@ -12,13 +12,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin import __version__
-from tocsin.access.session import internal
+from tocsin.access.session import Session
 from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount, TopicCounts
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
+from tocsin.drivers.http.rest.views import overlay_shown, views_shown
 from tocsin.event.filter import TopicIs
 from tocsin.event.instant import rfc3339
-from tocsin.event.subscription import Kind
+from tocsin.event.subscription import Kind, State
 from tocsin.event.topic import TopicPattern
 from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api.query import Query
@@ -28,6 +29,7 @@ from tocsin.wire.api.status_views import (
     DiskInfo,
     LogInfo,
     MonitorInfo,
+    OverlayInfo,
     StatusInfo,
     TopicInfo,
     TopicsPage,
@@ -39,14 +41,16 @@ if TYPE_CHECKING:
     from tocsin.drivers.http.rest.context import RestContext
     from tocsin.drivers.http.server import HttpServer
     from tocsin.drivers.monitor.monitor import Monitor
+    from tocsin.services.link.views import OverlayInfo as Overlay
 
 SORTS: Final = ("topic", "events", "rate", "last")
+STATES: Final = (State.ACTIVE, State.PAUSED, State.PENDING)
 LIMIT_DEFAULT: Final = 1_000
 
 
 def status_routes(context: RestContext, server: HttpServer) -> list[Endpoint]:
     async def status(request: Request) -> Response:
-        return answer(_status(context, server))
+        return answer(_status(context, server, session_in(request)))
 
     async def topics(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("pattern", "sort", "limit"))
@@ -103,13 +107,10 @@ def _sort(found: list[TopicCount], sort: str, now_ns: int) -> None:
         found.sort(key=lambda each: each.last_seq, reverse=True)
 
 
-def _status(context: RestContext, server: HttpServer) -> StatusInfo:
-    health, now_ns, own = context.health(), time.time_ns(), internal("status")
-    broker, views = context.port.status(own), context.port.views(own)
-    states = {"active": 0, "paused": 0, "pending": 0}
-    for view in views:
-        if view.subscription.kind is Kind.PUSH:
-            states[view.subscription.state.value] += 1
+def _status(context: RestContext, server: HttpServer, session: Session) -> StatusInfo:
+    health, now_ns = context.health(), time.time_ns()
+    broker, views = context.port.status(session), views_shown(context.port, session)
+    counts = broker.subscriptions
     slowest = max(views, key=lambda view: view.behind, default=None)
     return StatusInfo(
         version=__version__,
@@ -119,19 +120,20 @@ def _status(context: RestContext, server: HttpServer) -> StatusInfo:
         uptime_s=round((now_ns - context.started_ns) / 1e9, 3),
         listeners=context.addresses.listeners,
         log=_log(context, broker, now_ns),
-        subscriptions=states,
-        boxes=len(views) - sum(states.values()),
+        subscriptions={each.value: counts.by_state.get((Kind.PUSH, each), 0) for each in STATES},
+        boxes=counts.of(Kind.BOX),
         streams=broker.streams_open,
         connections=len(server.connections),
         dead_letters=broker.counters.dead_letters,
         behind=BehindInfo(
-            most=slowest.behind if slowest else 0,
-            total=sum(view.behind for view in views),
+            most=counts.lag_max,
+            total=counts.lag,
             slowest=slowest.subscription.id if slowest and slowest.behind else None,
         ),
         topics=len(context.topics.counts.topics()),
         monitor=_monitor(context.monitor),
         archive=_archive(context.archiver),
+        overlay=_overlay(overlay_shown(context.links, session)),
         disk=_disk(context.settings.log.directory),
     )
 
@@ -158,6 +160,17 @@ def _archive(archiver: Archiver | None) -> ArchiveInfo:
         return ArchiveInfo(on=False)
     problem = None if archiver.off is None else archiver.off.problem
     return ArchiveInfo(problem is None, archiver.through, archiver.waiting, problem)
+
+
+def _overlay(info: Overlay | None) -> OverlayInfo | None:
+    if info is None:
+        return None
+    return OverlayInfo(
+        neighbours=len(info.neighbours),
+        up=sum(each.state == "up" for each in info.neighbours),
+        reached=len(info.brokers),
+        peers_not_linked=sum(each.state != "linked" for each in info.peers),
+    )
 
 
 def _disk(directory: str) -> DiskInfo | None:

@@ -8,11 +8,13 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from tocsin import __version__
-from tocsin.access.session import internal
+from tocsin.access.session import Session
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.http.rest.views import views_shown
 from tocsin.event.subscription import Kind
 
 if TYPE_CHECKING:
+    from tocsin.broker.status import BrokerStatus, SubscriptionCounts
     from tocsin.drivers.http.rest.context import RestContext
 
 SLOW_LISTED: Final = 10
@@ -36,9 +38,9 @@ _STYLE: Final = (
 POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 
 
-def status_page(context: RestContext) -> str:
-    """The page as it is now."""
-    views = context.port.views(internal("status"))
+def status_page(context: RestContext, session: Session) -> str:
+    """The page as it is now. Only who may read subscriptions is shown any of them."""
+    broker = context.port.status(session)
     health = context.health()
     addresses = context.addresses
     reasons = "".join(f"<li>{escape(reason)}</li>" for reason in health.reasons)
@@ -50,19 +52,17 @@ def status_page(context: RestContext) -> str:
         f"<h1>Tocsin {escape(__version__)}</h1>"
         f"<p>An event broker, {'ready' if health.ready else 'not ready'}.</p>"
         f"{f'<ul>{reasons}</ul>' if reasons else ''}"
-        f"<table>{_figures(context, views)}</table>"
-        f"{_slow(views)}"
+        f"<table>{_figures(context, broker)}</table>"
+        f"{_slow(broker.subscriptions, views_shown(context.port, session))}"
         f"<h2>Try</h2><pre>{escape(_example(addresses.url))}</pre>"
         f"<h2>Look</h2><ul>{links}</ul></body></html>"
     )
 
 
-def _figures(context: RestContext, views: list[SubscriptionView]) -> str:
-    broker = context.port.status(internal("status"))
+def _figures(context: RestContext, broker: BrokerStatus) -> str:
     counters = broker.counters
     archiver = context.archiver
     up_s = max(1.0, (time.time_ns() - context.started_ns) / 1e9)
-    pushes = sum(view.subscription.kind is Kind.PUSH for view in views)
     rows = (
         ("Running for", _duration(up_s)),
         ("Events in the log", f"{broker.events:,}"),
@@ -73,18 +73,20 @@ def _figures(context: RestContext, views: list[SubscriptionView]) -> str:
         ("Events delivered to webhooks", f"{counters.delivered:,}"),
         ("Events streamed", f"{counters.streamed:,}"),
         ("Events fetched from boxes", f"{counters.pulled:,}"),
-        ("Subscriptions", f"{pushes:,}"),
-        ("Message boxes", f"{len(views) - pushes:,}"),
+        ("Subscriptions", f"{broker.subscriptions.of(Kind.PUSH):,}"),
+        ("Message boxes", f"{broker.subscriptions.of(Kind.BOX):,}"),
         ("Open streams", f"{broker.streams_open:,}"),
         ("Dead letters", f"{counters.dead_letters:,}"),
     )
     return "".join(f'<tr><th>{name}</th><td class="n">{value}</td></tr>' for name, value in rows)
 
 
-def _slow(views: list[SubscriptionView]) -> str:
-    slow = nlargest(SLOW_LISTED, (v for v in views if v.behind), key=lambda v: v.behind)
+def _slow(all: SubscriptionCounts, shown: list[SubscriptionView]) -> str:
+    if not all.lag:
+        return "<p>No subscription lags.</p>"
+    slow = nlargest(SLOW_LISTED, (v for v in shown if v.behind), key=lambda v: v.behind)
     if not slow:
-        return "<p>No subscription is behind.</p>"
+        return f"<p>The largest lag of a subscription is {all.lag_max:,} events.</p>"
     rows = "".join(
         f'<tr><td class="n">{view.behind:,}</td><td>{escape(view.subscription.id)}</td>'
         f"<td>{escape((view.subscription.sink or 'a box')[:80])}</td>"

@@ -9,7 +9,6 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import BadRequest
 from tocsin.monitor.anomalies import find_cycle
@@ -36,7 +35,7 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
         found, reason = await monitor.ask(lambda ask, now_ns: ask.estimates.hints(run_id, now_ns))
-        return answer(shown_as(HintList, {"hints": found, "reason": reason}))
+        return answer(HintList(hints=found, reason=reason))
 
     async def unstarted(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())

@@ -9,9 +9,7 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.runs_shown import shown_as
 from tocsin.drivers.monitor.file_queries import DEPTH_MAX, find_files
-from tocsin.wire.api.file_views import FilesFound
 from tocsin.wire.api.query import Query
 
 if TYPE_CHECKING:
@@ -40,6 +38,6 @@ def file_routes(monitor: Monitor) -> list[Endpoint]:
                 depth=depth,
             )
         )
-        return answer(shown_as(FilesFound, found))
+        return answer(found)
 
     return [Endpoint("GET", "/files", files, reads("files"))]

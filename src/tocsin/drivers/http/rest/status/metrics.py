@@ -10,12 +10,15 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
-from tocsin.access.session import internal
+from tocsin.access.session import Session
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.monitor.records import ENDED_RUN, RUN_STATES
+from tocsin.drivers.http.rest.status.overlay_metrics import overlay_metrics
+from tocsin.drivers.http.rest.views import overlay_shown, views_shown
+from tocsin.monitor.end_states import ENDED_RUN
+from tocsin.wire.api.run_views import RUN_STATES
 
 if TYPE_CHECKING:
-    from tocsin.broker.status import BrokerStatus
+    from tocsin.broker.status import BrokerStatus, SubscriptionCounts
     from tocsin.drivers.archive.archiver import Archiver
     from tocsin.drivers.http.rest.context import RestContext
     from tocsin.drivers.http.server import HttpServer
@@ -36,7 +39,7 @@ _COUNTERS: Final = {
     "given_up": ("events_given_up", "Events that became dead letters."),
     "streamed": ("events_streamed", "Events written to open streams."),
     "pulled": ("events_pulled", "Events handed out of message boxes."),
-    "unasked": ("filters_unasked", "XPath filters not evaluated for an event: too costly."),
+    "filters_skipped": ("filters_skipped", "XPath filters not evaluated for an event: too costly."),
     "dropped": ("events_dropped", "Events dropped because of a subscription's own limit."),
     "read_back": ("events_read_back", "Events read from the log for subscribers that were behind."),
     "soap_unverified": (
@@ -48,15 +51,16 @@ _COUNTERS: Final = {
 
 
 class Collector:
-    """Looks at the broker each time it is scraped."""
+    """Looks at the broker, on behalf of whoever scrapes it."""
 
-    def __init__(self, context: RestContext, server: HttpServer) -> None:
+    def __init__(self, context: RestContext, server: HttpServer, session: Session) -> None:
         self._context = context
         self._server = server
+        self._session = session
 
     def collect(self) -> Iterator[Metric]:
-        own, context = internal("metrics"), self._context
-        broker = context.port.status(own)
+        context = self._context
+        broker = context.port.status(self._session)
         for slot, (name, words) in _COUNTERS.items():
             value = getattr(broker.counters, slot)
             yield CounterMetricFamily(f"tocsin_{name}", words, value=value)
@@ -93,14 +97,17 @@ class Collector:
         )
         for name, words, value in self._gauges(broker):
             yield GaugeMetricFamily(f"tocsin_{name}", words, value=value)
-        yield from _slowest(context.port.views(own))
+        yield from _slowest(broker.subscriptions, views_shown(context.port, self._session))
         if context.monitor is not None:
             yield from _runs(context.monitor)
         if context.archiver is not None:
             yield from _archive(context.archiver)
+        overlay = overlay_shown(context.links, self._session)
+        if overlay is not None:
+            yield from overlay_metrics(overlay)
 
     def _gauges(self, broker: BrokerStatus) -> Iterator[tuple[str, str, float]]:
-        context, space = self._context, self._context.space
+        context, space = self._context, self._context.disk_space
         yield "log_head", "Sequence number of the newest event.", broker.head
         yield "log_first", "Sequence number of the oldest event kept.", broker.first
         yield "dead_letters", "Dead letters kept now.", broker.counters.dead_letters
@@ -127,25 +134,22 @@ class Collector:
         yield (
             "clock_in_doubt",
             "1 if the clock jumped by too much.",
-            int(broker.clock_doubt is not None),
+            int(broker.clock.doubt is not None),
         )
         yield (
             "clock_jump_seconds",
             "How far the clock is off.",
-            round(broker.clock_jump_ns / 1e9, 3),
+            round(broker.clock.jump_ns / 1e9, 3),
         )
         yield "start_time_seconds", "When the broker was started.", context.started_ns / 1e9
 
 
-def _slowest(views: list[SubscriptionView]) -> Iterator[Metric]:
-    """How many there are and how far behind: the slowest by name, the rest together."""
+def _slowest(all: SubscriptionCounts, shown: list[SubscriptionView]) -> Iterator[Metric]:
+    """How many there are and how far behind: the slowest by id, if shown, the others as one."""
     kinds = GaugeMetricFamily(
         "tocsin_subscriptions", "Subscriptions now.", labels=["kind", "state"]
     )
-    counts: dict[tuple[str, str], int] = {}
-    for view in views:
-        key = view.subscription.kind.value, view.subscription.state.value
-        counts[key] = counts.get(key, 0) + 1
+    counts = {(kind.value, state.value): count for (kind, state), count in all.by_state.items()}
     for labels, count in sorted(counts.items()):
         kinds.add_metric(labels, count)
     yield kinds
@@ -154,16 +158,16 @@ def _slowest(views: list[SubscriptionView]) -> Iterator[Metric]:
         "Events between a subscription and the head of the log; `other` is the sum of the rest.",
         labels=["subscription"],
     )
-    slowest = nlargest(NAMED_MAX, (v for v in views if v.behind), key=lambda v: v.behind)
+    slowest = nlargest(NAMED_MAX, (v for v in shown if v.behind), key=lambda v: v.behind)
     for view in slowest:
         behind.add_metric([view.subscription.id], view.behind)
     named = sum(view.behind for view in slowest)
-    behind.add_metric(["other"], sum(view.behind for view in views) - named)
+    behind.add_metric(["other"], all.lag - named)
     yield behind
 
 
 def _runs(monitor: Monitor) -> Iterator[Metric]:
-    """The account of runs: how far it is behind, and what is under way, as it last counted."""
+    """The monitor of runs: how far it is behind, and what is under way, as it last counted."""
     yield GaugeMetricFamily(
         "tocsin_monitor_behind",
         "Events of the log that the monitor has not read yet.",
@@ -213,14 +217,11 @@ def _archive(archiver: Archiver) -> Iterator[Metric]:
         yield CounterMetricFamily(f"tocsin_archive_{name}", words, value=count)
 
 
-class Metrics:
-    """The page that Prometheus reads."""
-
-    def __init__(self, context: RestContext, server: HttpServer) -> None:
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(Collector(context, server))
-
-    def page(self, accepted: str) -> tuple[bytes, str]:
-        """The body, and the content type that the scraper accepts."""
-        encode, content_type = choose_encoder(accepted)
-        return encode(self._registry), content_type
+def metrics_page(
+    context: RestContext, server: HttpServer, session: Session, accepted: str
+) -> tuple[bytes, str]:
+    """The page that Prometheus reads: the body, and its content type, which the scraper accepts."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Collector(context, server, session))
+    encode, content_type = choose_encoder(accepted)
+    return encode(registry), content_type

@@ -1,0 +1,1 @@
+"""`/runs`, `/activities`, `/workflows`, `/files` and `/estimates`: what the monitor answers."""

@@ -1,0 +1,1 @@
+"""For those who run a broker: its state, metrics, health and clock, and the API described."""

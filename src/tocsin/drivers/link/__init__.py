@@ -1,0 +1,1 @@
+"""Links between brokers over TCP and TLS."""

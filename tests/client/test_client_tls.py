@@ -87,7 +87,7 @@ def test_the_asyncio_library_trusts_the_authority_of_ca_file(broker: Served, pem
         ["subs", "ls"],
         ["box", "ls"],
         ["dlq", "ls"],
-        ["find"],
+        ["find", "producers"],
         ["wf", "ls"],
         ["concepts", "ls"],
     ],

@@ -86,7 +86,7 @@ def test_a_filter_is_the_same_language_everywhere(broker, topic) -> None:
 
 
 @pytest.mark.parametrize("via", WAYS)
-def test_a_bad_filter_is_told_with_its_place(broker, via) -> None:
+def test_a_bad_filter_is_reported_with_its_place(broker, via) -> None:
     with pytest.raises(BrokerRefused) as refused:
         next(Consumer("load5 >>= 5", via=via, broker=broker.url))
 
@@ -95,7 +95,7 @@ def test_a_bad_filter_is_told_with_its_place(broker, via) -> None:
 
 
 @pytest.mark.parametrize("via", WAYS)
-def test_a_broker_that_is_not_there_is_told_at_once(via) -> None:
+def test_a_broker_that_is_not_there_is_reported_at_once(via) -> None:
     began = time.monotonic()
     with pytest.raises(CannotReachBroker):
         next(Consumer("a/b", via=via, broker="http://127.0.0.1:9"))
@@ -244,8 +244,8 @@ def test_what_is_kept_for_a_consumer_expires_unless_it_is_renewed(
 
 
 def test_a_stream_that_goes_silent_is_given_up_and_asked_for_again(monkeypatch) -> None:
-    monkeypatch.setattr("tocsin.client.incoming.live.STREAM_IDLE_S", 0.1)
-    monkeypatch.setattr("tocsin.client.incoming.live.POLL_S", 0.05)
+    monkeypatch.setattr("tocsin.client.incoming.reconnecting.STREAM_IDLE_S", 0.1)
+    monkeypatch.setattr("tocsin.client.incoming.reconnecting.POLL_S", 0.05)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: here\n\n"
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(10)

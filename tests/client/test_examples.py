@@ -55,3 +55,12 @@ def test_events_published_by_one_example_are_consumed_by_the_others() -> None:
 
 def test_the_async_example_hears_itself(broker: Served) -> None:
     assert output(start(broker, "async_consume.py"))[-1] == "examples/ticks {'number': 4}"
+
+
+def test_the_example_finds_the_resources_that_it_registers_and_watches_them(broker: Served) -> None:
+    assert output(start(broker, "resources.py")) == [
+        "found ['node7'] shared: False",
+        "added node7",
+        "added node8",
+    ]
+    assert broker.call("GET", "/resources")[1]["resources"] == []

@@ -164,7 +164,7 @@ def test_ports_that_cannot_be_listened_on_are_named() -> None:
         third.listen()
 
 
-def test_an_advertised_address_is_the_one_that_others_are_told() -> None:
+def test_an_advertised_address_is_the_one_that_others_get() -> None:
     with WseClient(NOWHERE, advertise="https://outside.example/in/") as client:
         assert client.listen().address.startswith("https://outside.example/in/")
 
@@ -216,10 +216,10 @@ def stranger(answer: Callable[[str, bytes], HttpAnswer | None]) -> Iterator[str]
     """A service that answers as told; None closes the connection without a word."""
 
     def answering(method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
-        told = answer(path, body)
-        if told is None:
+        reported = answer(path, body)
+        if reported is None:
             raise OSError("the test closes the connection")
-        return told
+        return reported
 
     service = Service("127.0.0.1", 0, answering)
     try:
@@ -300,8 +300,8 @@ def test_a_strangers_manager_is_found_and_its_references_are_echoed(
                 properties=(b'<k:key xmlns:k="urn:k">p1</k:key>',),
                 parameters=(b'<k:tag xmlns:k="urn:k">t1</k:tag>',),
             )
-            told = wse.SubscribeResponse("wse04", manager, "PT1H")
-            return soap_answer(write_eventing(told, WSA200408))
+            reported = wse.SubscribeResponse("wse04", manager, "PT1H")
+            return soap_answer(write_eventing(reported, WSA200408))
         return soap_answer(b"")
 
     with stranger(source) as url:
@@ -354,11 +354,11 @@ def test_an_answer_that_is_none_is_an_error_and_leaves_nothing(kind, answer) -> 
     with stranger(lambda path, body: answer) as url, kind(f"{url}/x", patience_s=0) as client:
         with pytest.raises(BrokerRefused):
             client.subscribe("a")
-        assert client._reception is not None
-        assert client._reception._inboxes == {}
+        assert client._listener is not None
+        assert client._listener._inboxes == {}
 
 
-def test_a_strangers_fault_is_told_with_its_own_words() -> None:
+def test_the_fault_of_another_service_is_reported_with_its_own_reason() -> None:
     fault = (
         b'<s:Fault xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><faultcode>s:Server.Odd'
         b"</faultcode><faultstring> No such thing </faultstring>"

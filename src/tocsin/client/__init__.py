@@ -5,7 +5,8 @@
     for event in Consumer("topic lead/**"):
         print(event)
 
-WseClient and WsntClient do the same by WS-Eventing and WS-Notification.
+WseClient and WsntClient do the same by WS-Eventing and WS-Notification. Resources registers
+machines and services, and finds them.
 
 Names are loaded on use, so that a program that only publishes does not pay for the rest.
 """
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tocsin.client.consumer import AsyncConsumer, Consumer
     from tocsin.client.incoming.consumed import ConsumedEvent
     from tocsin.client.publisher import AsyncPublisher, Publisher
+    from tocsin.client.resources import AsyncResources, Resources
     from tocsin.client.soap.message import Message
     from tocsin.client.wse import WseClient
     from tocsin.client.wsnt import WsntClient
@@ -25,10 +27,12 @@ if TYPE_CHECKING:
 __all__ = [
     "AsyncConsumer",
     "AsyncPublisher",
+    "AsyncResources",
     "ConsumedEvent",
     "Consumer",
     "Message",
     "Publisher",
+    "Resources",
     "WseClient",
     "WsntClient",
 ]
@@ -36,10 +40,12 @@ __all__ = [
 _HOMES = {
     "AsyncConsumer": "consumer",
     "AsyncPublisher": "publisher",
+    "AsyncResources": "resources",
     "ConsumedEvent": "incoming.consumed",
     "Consumer": "consumer",
     "Message": "soap.message",
     "Publisher": "publisher",
+    "Resources": "resources",
     "WseClient": "wse",
     "WsntClient": "wsnt",
 }

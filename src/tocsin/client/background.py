@@ -9,14 +9,14 @@ from tocsin.client.batching import (
     BATCH_EVENTS_MAX,
     Batch,
     BatchResults,
-    Pipeline,
+    BatchSender,
     Stored,
 )
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import TocsinError
 
 
-class Background:
+class BackgroundSender:
     """Takes what is queued, as much as fits one batch, as soon as the batch before is on its way.
 
     If the broker cannot be reached, everything stays queued; `put` and `flush` raise, and each
@@ -33,7 +33,7 @@ class Background:
         self._error: TocsinError | None = None
         self._closing = False
         self._results = BatchResults()
-        self._pipeline = Pipeline(connection, self._settle, patience_s=patience_s)
+        self._pipeline = BatchSender(connection, self._settle, patience_s=patience_s)
         self._thread = Thread(target=self._run, name="tocsin-publisher", daemon=True)
         self._thread.start()
 

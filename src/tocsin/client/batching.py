@@ -68,8 +68,8 @@ def publish_event(connection: Connection, event: bytes, retry_s: float) -> Store
     return run(post_events(connection.http, [event], retry_s))
 
 
-class Pipeline:
-    """Tells `settled` of each batch once, in order: stored, or the error about its only event.
+class BatchSender:
+    """Calls `settled` for each batch once, in order: stored, or the error about its only event.
 
     One batch is under way while the caller prepares the next. Were there two, the second would be
     stored before the events of a first that is refused or put off. What `settled` raises ends it.
@@ -92,7 +92,7 @@ class Pipeline:
         """Wait until every batch is settled."""
         self._advance(0)
 
-    def hurry(self, timeout_s: float) -> None:
+    def shorten_timeouts(self, timeout_s: float) -> None:
         """The last: settle what can be at once. An interrupt may have cut a request in two."""
         self._connection.close()
         self._under_way = False

@@ -7,17 +7,16 @@ with Directory() as directory:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
-from tocsin.client.requests import JSON_HEADERS, query
+from tocsin.client.closeable import Closeable
+from tocsin.client.requests import query
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.connection import Connection
-from tocsin.client.transport.refusal import Response, refusal
+from tocsin.client.transport.refusal import Response
+from tocsin.client.transport.runtime import run
 from tocsin.wire.api.directory_views import DirectoryPage, EntryInfo
 from tocsin.wire.gma.names import EventName
 
@@ -28,11 +27,8 @@ LEASE_S = 600.0
 
 Offer = str | EventName | Mapping[str, object]
 
-_read_entry = msgspec.json.Decoder(EntryInfo).decode
-_read_page = msgspec.json.Decoder(DirectoryPage).decode
 
-
-class Directory:
+class Directory(Closeable):
     """Keeps one connection. Not for several threads at once."""
 
     def __init__(
@@ -43,12 +39,6 @@ class Directory:
         ca_file: str | None = None,
     ) -> None:
         self._connection = Connection(broker_address(broker, ca_file), timeout_s=timeout_s)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection; what was registered stays as long as its lease."""
@@ -73,13 +63,11 @@ class Directory:
             asked["address"] = address
         if host is not None:
             asked["host"] = host
-        # A POST is not repeated on a connection that turns out closed, so it gets a new one.
-        self._connection.close()
-        return _entry(self._ask("POST", "/directory", asked))
+        return self._ask("POST", "/directory", asked).read(EntryInfo)
 
     def renew(self, entry_id: str) -> EntryInfo:
         """Have the whole lease again; BrokerRefused with T311 if it has ended: register again."""
-        return _entry(self._ask("PUT", _path(entry_id), {}))
+        return self._ask("PUT", _path(entry_id), {}).read(EntryInfo)
 
     def withdraw(self, entry_id: str) -> None:
         """Leave the directory."""
@@ -102,8 +90,7 @@ class Directory:
             wanted = query(
                 kind=kind, event=event, host=host, filter=filter, limit=size, after=after
             )
-            response = self._ask("GET", f"/directory{wanted}")
-            page: DirectoryPage = _read(_read_page, response)
+            page = self._ask("GET", f"/directory{wanted}").read(DirectoryPage)
             yield from page.entries
             left -= size
             after = page.next
@@ -131,12 +118,7 @@ class Directory:
         return self._ask("GET", "/directory-schema.ldif").body.decode()
 
     def _ask(self, method: str, target: str, value: object = None) -> Response:
-        body = b"" if value is None else json.dumps(value).encode()
-        headers = () if value is None else JSON_HEADERS
-        response = self._connection.request(method, target, body=body, headers=headers)
-        if response.status >= 300:
-            raise refusal(response.status, response.body)
-        return response
+        return run(self._connection.http.ask(method, target, value))
 
 
 def _path(entry_id: str) -> str:
@@ -145,15 +127,3 @@ def _path(entry_id: str) -> str:
 
 def _offer(event: Offer) -> object:
     return dict(event) if isinstance(event, Mapping) else str(event)
-
-
-def _entry(response: Response) -> EntryInfo:
-    entry: EntryInfo = _read(_read_entry, response)
-    return entry
-
-
-def _read(decode: Any, response: Response) -> Any:
-    try:
-        return decode(response.body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise refusal(response.status, response.body) from None

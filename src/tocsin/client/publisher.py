@@ -20,21 +20,22 @@ from tocsin.client.batching import (
     BATCH_EVENTS_MAX,
     Batch,
     BatchResults,
-    Pipeline,
+    BatchSender,
     post_events,
     publish_event,
 )
+from tocsin.client.closeable import Closeable
 from tocsin.client.outgoing import DEFAULT_TYPE, default_source, make_event
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.connection import Connection, HttpConnection
 
 if TYPE_CHECKING:
-    from tocsin.client.background import Background
+    from tocsin.client.background import BackgroundSender
 
 PATIENCE_S = 10.0
 
 
-class Publisher:
+class Publisher(Closeable):
     """Keeps one connection. With `batching=True`, `publish` returns at once and `flush` waits."""
 
     def __init__(
@@ -50,17 +51,11 @@ class Publisher:
         self._connection = Connection(broker_address(broker, ca_file))
         self._patience_s = patience_s
         self.source = source or default_source("python")
-        self._background: Background | None = None
+        self._background: BackgroundSender | None = None
         if batching:
-            from tocsin.client.background import Background
+            from tocsin.client.background import BackgroundSender
 
-            self._background = Background(self._connection, in_flight_max, patience_s)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            self._background = BackgroundSender(self._connection, in_flight_max, patience_s)
 
     def publish(
         self,
@@ -98,7 +93,7 @@ class Publisher:
         Raises SomeFailed, after everything was sent, if the broker refused some of them.
         """
         results = BatchResults()
-        pipeline = Pipeline(self._connection, results.settle, patience_s=self._patience_s)
+        sender = BatchSender(self._connection, results.settle, patience_s=self._patience_s)
         batch, size = Batch([], []), 0
         for number, (topic, data) in enumerate(events):
             event = make_event(topic, data, source=self.source)
@@ -106,11 +101,11 @@ class Publisher:
             batch.numbers.append(number)
             size += len(event)
             if len(batch.events) >= BATCH_EVENTS_MAX or size >= BATCH_BYTES_MAX:
-                pipeline.offer(batch)
+                sender.offer(batch)
                 batch, size = Batch([], []), 0
         if batch.events:
-            pipeline.offer(batch)
-        pipeline.drain()
+            sender.offer(batch)
+        sender.drain()
         results.raise_failures()
         return results.accepted
 

@@ -11,27 +11,29 @@ Another specification is another class: `WsntClient` has the same calls.
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Final, TypeVar
 
-from tocsin.client.soap.asking import Ask
+from tocsin.client.soap.caller import SoapRequest
 from tocsin.client.soap.client import Address, SoapClient
+from tocsin.client.soap.subscribe_request import Granted, SubscribeRequest, lease_s
 from tocsin.client.soap.versions import choice
-from tocsin.client.soap.wish import Granted, Wish, lease_s
 from tocsin.errors import NotInSpecification
 from tocsin.wire.soap.envelope import Envelope
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import TOPIC_AND_XPATH
-from tocsin.wire.wse import messages as say
+from tocsin.wire.wse import messages as wse
 from tocsin.wire.wse.deliver import pieces
 from tocsin.wire.wse.read import read
 from tocsin.wire.wse.write import action, write
 
+T = TypeVar("T")
+
 VERSIONS: Final = {"2004/08": "wse04", "2011/03": "wse11", "wse04": "wse04", "wse11": "wse11"}
 MODES: Final = {
-    "push": say.PUSH,
-    "acked": say.PUSH_WITH_ACK,
-    "events": say.EVENTS,
-    "pull": say.PULL,
+    "push": wse.PUSH,
+    "acked": wse.PUSH_WITH_ACK,
+    "events": wse.EVENTS,
+    "pull": wse.PULL,
 }
 
 
@@ -50,7 +52,7 @@ class WseClient(SoapClient):
         if raw is not False:
             return "raw"
         if self.spec == "wse04":
-            raise self._has_no("wrapped notifications before 2011/03")
+            raise self._unsupported("wrapped notifications before 2011/03")
         return "wrapped"
 
     def _check(self, *, raw: bool | None, mode: str | None, end_to: Address | None) -> None:
@@ -63,61 +65,58 @@ class WseClient(SoapClient):
                     remedy="Use version 2004/08, or leave the mode out.",
                 )
 
-    def _subscribe_ask(self, wish: Wish) -> Ask:
-        mode = MODES[wish.mode] if wish.mode not in (None, "push") else ""
-        asked = say.Subscribe(
+    def _subscribe_request(self, request: SubscribeRequest) -> SoapRequest:
+        mode = MODES[request.mode] if request.mode not in (None, "push") else ""
+        asked = wse.Subscribe(
             self.spec,
-            notify_to=wish.consumer,
-            end_to=wish.end_to,
+            notify_to=request.consumer,
+            end_to=request.end_to,
             mode=mode,
-            format=say.WRAP if self.spec == "wse11" and wish.raw is False else "",
-            expires=wish.expires,
+            format=wse.WRAP if self.spec == "wse11" and request.raw is False else "",
+            expires=request.expires,
             best_effort=self.spec == "wse11",
-            filter=_filter(wish),
+            filter=_filter(request),
         )
-        return self._ask_of(asked)
+        return self._request(asked)
 
-    def _ask_of(self, message: say.Message, *, repeatable: bool = False) -> Ask:
-        return Ask(action(message), write(message, self._caller.versions.wsa), repeatable)
+    def _request(self, message: wse.Message, *, repeatable: bool = False) -> SoapRequest:
+        return SoapRequest(action(message), write(message, self._caller.versions.wsa), repeatable)
 
-    def _granted(self, envelope: Envelope, asked: str | None) -> Granted:
-        told = read(envelope)
-        if not isinstance(told, say.SubscribeResponse):
-            raise _unexpected("SubscribeResponse")
-        lease = lease_s(told.expires or None, asked, time.time_ns())
-        return Granted(told.manager, lease, told.context)
+    def _read_grant(self, envelope: Envelope, asked: str | None) -> Granted:
+        answer = _read(envelope, wse.SubscribeResponse)
+        lease = lease_s(answer.expires or None, asked, time.time_ns())
+        return Granted(answer.manager, lease, answer.context)
 
-    def _renew_ask(self, expires: str | None) -> Ask:
-        asked = say.Renew(self.spec, expires, best_effort=self.spec == "wse11")
-        return self._ask_of(asked, repeatable=True)
+    def _renew_request(self, expires: str | None) -> SoapRequest:
+        asked = wse.Renew(self.spec, expires, best_effort=self.spec == "wse11")
+        return self._request(asked, repeatable=True)
 
-    def _renewed(self, envelope: Envelope, asked: str | None) -> float | None:
-        told = read(envelope)
-        if not isinstance(told, say.RenewResponse):
-            raise _unexpected("RenewResponse")
-        return lease_s(told.expires, asked, time.time_ns())
+    def _read_renewal(self, envelope: Envelope, asked: str | None) -> float | None:
+        answer = _read(envelope, wse.RenewResponse)
+        return lease_s(answer.expires, asked, time.time_ns())
 
-    def _status_ask(self) -> Ask:
-        return self._ask_of(say.GetStatus(self.spec), repeatable=True)
+    def _status_request(self) -> SoapRequest:
+        return self._request(wse.GetStatus(self.spec), repeatable=True)
 
-    def _told_status(self, envelope: Envelope) -> float | None:
-        told = read(envelope)
-        if not isinstance(told, say.GetStatusResponse):
-            raise _unexpected("GetStatusResponse")
-        return lease_s(told.expires, None, time.time_ns())
+    def _read_status(self, envelope: Envelope) -> float | None:
+        answer = _read(envelope, wse.GetStatusResponse)
+        return lease_s(answer.expires, None, time.time_ns())
 
-    def _unsubscribe_ask(self) -> Ask:
-        return self._ask_of(say.Unsubscribe(self.spec), repeatable=True)
+    def _unsubscribe_request(self) -> SoapRequest:
+        return self._request(wse.Unsubscribe(self.spec), repeatable=True)
 
 
-def _filter(wish: Wish) -> say.Filter | None:
+def _filter(request: SubscribeRequest) -> wse.Filter | None:
     """One expression, or the original's pair of topic and content."""
-    if wish.topic is not None and wish.content is not None:
-        both = say.Expression("", TOPIC_AND_XPATH)
-        return say.Filter(both, topic=wish.topic, content=wish.content)
-    single = wish.topic or wish.content
-    return None if single is None else say.Filter(single)
+    if request.topic is not None and request.content is not None:
+        both = wse.Expression("", TOPIC_AND_XPATH)
+        return wse.Filter(both, topic=request.topic, content=request.content)
+    single = request.topic or request.content
+    return None if single is None else wse.Filter(single)
 
 
-def _unexpected(wanted: str) -> SoapFault:
-    return SoapFault("Receiver", f"it is not a {wanted}")
+def _read(envelope: Envelope, kind: type[T]) -> T:
+    answer = read(envelope)
+    if not isinstance(answer, kind):
+        raise SoapFault("Receiver", f"it is not a {kind.__name__}")
+    return answer

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
-from tocsin.client.soap.asking import Ask
+from tocsin.client.soap.caller import SoapRequest
 from tocsin.client.soap.client import NO_NAMESPACES, Address, SoapClient
 from tocsin.client.soap.expressions import one_topic
 from tocsin.client.soap.message import Message
+from tocsin.client.soap.subscribe_request import LEASE, Granted, SubscribeRequest, lease_s
 from tocsin.client.soap.subscription import Status, Subscription
-from tocsin.client.soap.wish import LEASE, Granted, Wish, lease_s
 from tocsin.errors import SoapRefused
 from tocsin.event.instant import NS_PER_S, rfc3339
 from tocsin.wire.soap.addressing import EndpointReference
@@ -35,11 +35,13 @@ from tocsin.wire.soap.names import (
 )
 from tocsin.wire.soap.topics import TopicName
 from tocsin.wire.wse.messages import Expression
-from tocsin.wire.wsn import messages as say
+from tocsin.wire.wsn import messages as wsn
 from tocsin.wire.wsn.deliver import pieces
 from tocsin.wire.wsn.read import read
 from tocsin.wire.wsn.read_subscribe import is_nil
 from tocsin.wire.wsn.write import operation_names, write
+
+T = TypeVar("T")
 
 VERSIONS: Final = {
     "1.3": "wsn13",
@@ -69,7 +71,7 @@ class WsntClient(SoapClient):
         return "pullpoint" if self.spec == "wsn13" else "msgbox"
 
     def status(self, subscription: Subscription) -> Status:
-        """How long it still has. A subscription of 1.3 need not tell that; it is then what was
+        """How long it still has. A subscription of 1.3 need not say that; it is then what was
         granted last, once the manager has shown that it knows the subscription."""
         try:
             return super().status(subscription)
@@ -81,25 +83,27 @@ class WsntClient(SoapClient):
     # The calls that WS-Notification has and WS-Eventing has not
 
     def pause(self, subscription: Subscription) -> None:
-        self._caller.ask(self._ask_of(say.PauseSubscription()), subscription.manager)
+        self._caller.call(self._request(wsn.PauseSubscription()), subscription.manager)
 
     def resume(self, subscription: Subscription) -> None:
-        self._caller.ask(self._ask_of(say.ResumeSubscription()), subscription.manager)
+        self._caller.call(self._request(wsn.ResumeSubscription()), subscription.manager)
 
     def current_message(
         self, topic: str, *, namespaces: Mapping[str, str] = NO_NAMESPACES
     ) -> Message:
         """The last message on a topic; SoapRefused if there is none."""
         wanted = one_topic(topic, self.spec, namespaces)
-        asked = say.GetCurrentMessage(_expression(wanted))
-        answer = self._caller.ask(self._ask_of(asked, repeatable=True), EndpointReference(self.url))
+        asked = wsn.GetCurrentMessage(_expression(wanted))
+        answer = self._caller.call(
+            self._request(asked, repeatable=True), EndpointReference(self.url)
+        )
 
         def message(envelope: Envelope) -> Message:
-            told = _told(envelope)
-            if not isinstance(told, say.GetCurrentMessageResponse) or told.payload is None:
+            answer = _read(envelope, wsn.GetCurrentMessageResponse)
+            if answer.payload is None:
                 raise SoapFault("Receiver", "it holds no message")
             name = TopicName(topic, wanted.namespaces)
-            return Message(told.payload, name.path, envelope=envelope.raw, topic_name=name)
+            return Message(answer.payload, name.path, envelope=envelope.raw, topic_name=name)
 
         return self._read(answer, message)
 
@@ -110,24 +114,24 @@ class WsntClient(SoapClient):
 
     def _check(self, *, raw: bool | None, mode: str | None, end_to: Address | None) -> None:
         if mode is not None:
-            raise self._has_no("delivery modes")
+            raise self._unsupported("delivery modes")
         if end_to is not None:
-            raise self._has_no("address that is notified of a subscription's end")
+            raise self._unsupported("address that is notified of a subscription's end")
 
-    def _ask_of(self, message: say.Request, *, repeatable: bool = False) -> Ask:
+    def _request(self, message: wsn.Request, *, repeatable: bool = False) -> SoapRequest:
         wsa = self._caller.versions.wsa or USUAL_WSA[self.spec]
         body = write(message, self.spec, wsa)  # first: it says which words a version has not
-        return Ask(operation_names(message, self.spec).request_action, body, repeatable)
+        return SoapRequest(operation_names(message, self.spec).request_action, body, repeatable)
 
-    def _subscribe_ask(self, wish: Wish) -> Ask:
-        assert wish.consumer is not None, "only WS-Eventing keeps notifications at the source"
-        return self._ask_of(
-            say.Subscribe(
-                wish.consumer,
-                topics=() if wish.topic is None else (_expression(wish.topic),),
-                contents=() if wish.content is None else (_expression(wish.content),),
-                termination=self._termination(wish.expires),
-                raw=bool(wish.raw),
+    def _subscribe_request(self, request: SubscribeRequest) -> SoapRequest:
+        assert request.consumer is not None, "only WS-Eventing keeps notifications at the source"
+        return self._request(
+            wsn.Subscribe(
+                request.consumer,
+                topics=() if request.topic is None else (_expression(request.topic),),
+                contents=() if request.content is None else (_expression(request.content),),
+                termination=self._termination(request.expires),
+                raw=bool(request.raw),
             )
         )
 
@@ -138,29 +142,25 @@ class WsntClient(SoapClient):
         length_s = lease_s(expires, None, time.time_ns())
         return expires if length_s is None else rfc3339(time.time_ns() + int(length_s * NS_PER_S))
 
-    def _granted(self, envelope: Envelope, asked: str | None) -> Granted:
-        told = _told(envelope)
-        if not isinstance(told, say.SubscribeResponse):
-            raise SoapFault("Receiver", "it is not a SubscribeResponse")
-        lease = _lease(told.termination_ns, told.current_ns)
-        if told.termination_ns is None:  # versions that have no place for it
+    def _read_grant(self, envelope: Envelope, asked: str | None) -> Granted:
+        answer = _read(envelope, wsn.SubscribeResponse)
+        lease = _lease(answer.termination_ns, answer.current_ns)
+        if answer.termination_ns is None:  # versions that have no place for it
             lease = lease_s(asked, asked, time.time_ns())
-        return Granted(told.reference, lease)
+        return Granted(answer.reference, lease)
 
-    def _renew_ask(self, expires: str | None) -> Ask:
+    def _renew_request(self, expires: str | None) -> SoapRequest:
         wanted = self._termination(LEASE if expires is None else expires)
-        return self._ask_of(say.Renew(wanted), repeatable=True)
+        return self._request(wsn.Renew(wanted), repeatable=True)
 
-    def _renewed(self, envelope: Envelope, asked: str | None) -> float | None:
-        told = _told(envelope)
-        if not isinstance(told, say.RenewResponse):
-            raise SoapFault("Receiver", "it is not a RenewResponse")
-        return _lease(told.termination_ns, told.current_ns)
+    def _read_renewal(self, envelope: Envelope, asked: str | None) -> float | None:
+        answer = _read(envelope, wsn.RenewResponse)
+        return _lease(answer.termination_ns, answer.current_ns)
 
-    def _status_ask(self) -> Ask:
+    def _status_request(self) -> SoapRequest:
         """WS-Notification leaves this to the properties of a WS-Resource."""
         if self.spec == "wsn10":
-            raise self._has_no("status of subscriptions in version 1.0")
+            raise self._unsupported("status of subscriptions in version 1.0")
         if self.spec == "wsn13":
             properties, lifetime = PROPERTIES13, LIFETIME13
             action = f"{PROPERTIES13_ACTIONS}/GetResourceProperty/GetResourcePropertyRequest"
@@ -171,9 +171,9 @@ class WsntClient(SoapClient):
             f'<rp:GetResourceProperty xmlns:rp="{properties}" xmlns:rl="{lifetime}">'
             "rl:TerminationTime</rp:GetResourceProperty>"
         )
-        return Ask(action, body.encode(), repeatable=True)
+        return SoapRequest(action, body.encode(), repeatable=True)
 
-    def _told_status(self, envelope: Envelope) -> float | None:
+    def _read_status(self, envelope: Envelope) -> float | None:
         content = envelope.content
         for child in [] if content is None else elements(content):
             if split(child.tag)[1] == "TerminationTime":
@@ -181,20 +181,23 @@ class WsntClient(SoapClient):
                 return lease_s(text, None, time.time_ns())
         raise SoapFault("Receiver", "it has no TerminationTime")
 
-    def _unsubscribe_ask(self) -> Ask:
-        return self._ask_of(say.Unsubscribe(), repeatable=True)
+    def _unsubscribe_request(self) -> SoapRequest:
+        return self._request(wsn.Unsubscribe(), repeatable=True)
 
 
-def _told(envelope: Envelope) -> say.Message | None:
-    return None if envelope.content is None else read(envelope)
+def _read(envelope: Envelope, kind: type[T]) -> T:
+    answer = None if envelope.content is None else read(envelope)
+    if not isinstance(answer, kind):
+        raise SoapFault("Receiver", f"it is not a {kind.__name__}")
+    return answer
 
 
-def _expression(wanted: Expression) -> say.Expression:
-    return say.Expression(wanted.text, wanted.dialect, wanted.namespaces)
+def _expression(wanted: Expression) -> wsn.Expression:
+    return wsn.Expression(wanted.text, wanted.dialect, wanted.namespaces)
 
 
-def _lease(termination_ns: int | say.Never | None, current_ns: int | None) -> float | None:
-    """By the producer's own clock, if it tells what time that shows."""
+def _lease(termination_ns: int | wsn.Never | None, current_ns: int | None) -> float | None:
+    """By the producer's own clock, if it says what time that shows."""
     if not isinstance(termination_ns, int):
         return None
     since_ns = time.time_ns() if current_ns is None else current_ns

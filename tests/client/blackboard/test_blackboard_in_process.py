@@ -48,11 +48,11 @@ def test_who_waits_for_another_profile_is_woken_by_a_subscriber() -> None:
     board = InProcessBlackboard()
     version = board.profile().version
     waiting = threading.Event()
-    told: list[Profile] = []
+    reported: list[Profile] = []
 
     def wait() -> None:
         waiting.set()
-        told.append(board.profile(after=version, wait_s=30))
+        reported.append(board.profile(after=version, wait_s=30))
 
     watcher = threading.Thread(target=wait)
     watcher.start()
@@ -60,15 +60,15 @@ def test_who_waits_for_another_profile_is_woken_by_a_subscriber() -> None:
     board.subscribe(["RunId"])
     watcher.join(30)
 
-    assert told[0].concepts == ("RunId",)
+    assert reported[0].concepts == ("RunId",)
 
 
 def test_what_is_said_again_under_the_same_id_is_delivered_once() -> None:
     board = InProcessBlackboard()
-    told = Message({"RunId": "r1"}, id="1", source="/here")
+    reported = Message({"RunId": "r1"}, id="1", source="/here")
     with board.subscribe(["RunId"]) as runs:
-        assert board.publish([told]) == 1
-        assert board.publish([told]) == 0
+        assert board.publish([reported]) == 1
+        assert board.publish([reported]) == 0
 
         assert len(runs.take(0)) == 1
 

@@ -53,15 +53,17 @@ def test_what_one_publishes_the_other_gets_thinned_to_its_profile(
 ) -> None:
     link = opened(broker.url)
     with link.subscribe(["ActivityHeld", "RunId"]) as held:
-        told = Message({"RunId": run, "ActivityHeld": AT, "Host": "n7"}, id=f"{run}/1", source="/t")
+        reported = Message(
+            {"RunId": run, "ActivityHeld": AT, "Host": "n7"}, id=f"{run}/1", source="/t"
+        )
 
-        assert link.publish([told]) == 1
-        assert link.publish([told]) == 0
+        assert link.publish([reported]) == 1
+        assert link.publish([reported]) == 0
         [came] = taken(held, 1, run)
     link.close()
 
     assert came.message.pairs == {"RunId": run, "ActivityHeld": AT}
-    assert (came.message.id, came.message.source) == (told.id, told.source)
+    assert (came.message.id, came.message.source) == (reported.id, reported.source)
     assert came.seq > 0
 
 

@@ -16,8 +16,8 @@ from tocsin.client.blackboard.link import Delivered
 from tocsin.client.blackboard.logging_service import (
     DatabaseJournal,
     FileJournal,
-    keep_log,
     open_journal,
+    write_log,
 )
 from tocsin.errors import BadSetting
 
@@ -86,7 +86,7 @@ def test_a_database_can_be_asked_by_concept_and_value(tmp_path: Path) -> None:
     assert DatabaseJournal(path).place == 3
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     (tmp_path / "log.db").write_bytes(b"no database at all, and longer than a header" * 10)
 
     with pytest.raises(BadSetting, match=r"log\.db"):
@@ -105,7 +105,7 @@ def test_it_writes_what_an_in_process_blackboard_has(tmp_path: Path) -> None:
             board.publish([Message({"RunId": "r1", "Host": "h"})])
         return False
 
-    assert keep_log(board, ["RunId"], journal, is_over=publish_once, count_max=1) == 1
+    assert write_log(board, ["RunId"], journal, is_over=publish_once, count_max=1) == 1
     assert lines(tmp_path / "log.jsonl") == [1]
 
 
@@ -116,7 +116,7 @@ def test_it_waits_for_a_broker_that_is_not_there_yet(tmp_path: Path) -> None:
         broker.stop()
         link = HttpLink(broker.url)
         writer = threading.Thread(
-            target=keep_log,
+            target=write_log,
             args=(link, ["RunId"], journal),
             kwargs={"after": 0, "count_max": 1, "on_unreachable": lambda error: waits.set()},
         )
@@ -133,7 +133,7 @@ def test_it_waits_for_a_broker_that_is_not_there_yet(tmp_path: Path) -> None:
 def test_it_stops_waiting_when_it_is_over(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path / "log.jsonl")
 
-    assert keep_log(HttpLink("127.0.0.1:9"), ["RunId"], journal, is_over=lambda: True) == 0
+    assert write_log(HttpLink("127.0.0.1:9"), ["RunId"], journal, is_over=lambda: True) == 0
 
 
 @pytest.mark.parametrize("name", ["log.jsonl", "log.db"])
@@ -144,16 +144,16 @@ def test_after_a_stop_it_goes_on_with_what_it_missed(
     source = f"/logging/{time.time_ns()}"
 
     def publish(*numbers: int) -> None:
-        told = [Message({"WorkflowUnloaded": "now"}, id=str(n), source=source) for n in numbers]
-        link.publish(told)
+        reported = [Message({"WorkflowUnloaded": "now"}, id=str(n), source=source) for n in numbers]
+        link.publish(reported)
 
     before = int(broker.publish({"topic": "here"})["last"])
     publish(1, 2)
     journal = open_journal(tmp_path / name)
-    assert keep_log(link, ["WorkflowUnloaded"], journal, after=before, count_max=2) == 2
+    assert write_log(link, ["WorkflowUnloaded"], journal, after=before, count_max=2) == 2
     journal.close()
     publish(3, 4)
 
     again = open_journal(tmp_path / name)
-    assert keep_log(link, ["WorkflowUnloaded"], again, count_max=2) == 2
+    assert write_log(link, ["WorkflowUnloaded"], again, count_max=2) == 2
     again.close()

@@ -141,11 +141,11 @@ class RawPeer:
 
     def hear_end(self) -> list[str]:
         """What is said until the other side closes."""
-        heard = []
+        received = []
         with contextlib.suppress(ConnectionError):
             while message := self.hear():
-                heard.append(message)
-        return heard
+                received.append(message)
+        return received
 
     def close(self) -> None:
         self._socket.close()

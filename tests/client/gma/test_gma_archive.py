@@ -101,7 +101,7 @@ def test_an_archive_that_is_started_again_is_found_again(producer: Producer) -> 
     assert feed.acknowledged == 2
 
 
-def test_what_cannot_be_made_is_told_to_the_archive(archive: Consumer) -> None:
+def test_what_cannot_be_made_is_reported_to_the_archive(archive: Consumer) -> None:
     def make(parameters: object) -> dict[str, int]:
         raise RuntimeError("the probe is off")
 

@@ -57,7 +57,7 @@ def archive() -> Iterator[Consumer]:
 
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
-def test_garbage_closes_the_connection_and_is_told(
+def test_garbage_closes_the_connection_and_is_reported(
     producer: Producer, archive: Consumer, garbage: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     for address in (producer.address, archive.address):
@@ -230,8 +230,8 @@ def test_a_feed_outlives_a_consumer_that_speaks_garbage() -> None:
         assert "cannot reach" in (feed.error or "")
 
 
-def test_a_producer_that_asks_questions_is_told_that_this_is_not_the_place() -> None:
-    heard: list[str] = []
+def test_a_request_from_a_producer_is_refused_with_a_reason() -> None:
+    received: list[str] = []
 
     def serve(peer: RawPeer) -> None:
         request = peer.hear()
@@ -241,13 +241,13 @@ def test_a_producer_that_asks_questions_is_told_that_this_is_not_the_place() -> 
             "<SubscriptionID>p</SubscriptionID></SubscribeReply>"
         )
         peer.say(f'<EventNamesRequest xmlns="{PROTOCOL}" requestID="5"/>')
-        heard.append(peer.hear())
+        received.append(peer.hear())
         peer.say(subscribe_request("Other", subscription="more"))
-        heard.append(peer.hear())
+        received.append(peer.hear())
         peer.say(event(identity, "Count", "<N>1</N>"))
         peer.hear_end()
 
     with raw_listener(serve) as address, Consumer(address) as consumer:
         assert consumer.subscribe("Count").take(5)["N"] == 1  # type: ignore[index]
 
-    assert all("<Return>Failure</Return>" in each for each in heard)
+    assert all("<Return>Failure</Return>" in each for each in received)

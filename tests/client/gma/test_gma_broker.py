@@ -197,7 +197,7 @@ def test_a_registration_is_renewed_and_follows_the_offers(
         assert [each["name"] for each in entry["events"]] == ["Late"]
 
 
-def test_a_directory_that_is_not_there_is_told_and_tried_again(
+def test_a_directory_that_is_not_there_is_reported_and_tried_again(
     own_broker: Served, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with proxied(own_broker.address) as proxy, Producer() as producer:
@@ -212,6 +212,6 @@ def test_a_directory_that_is_not_there_is_told_and_tried_again(
         assert len(entries(own_broker, name)) == 1
 
 
-def test_a_broker_without_the_door_is_an_error_at_once() -> None:
+def test_a_broker_without_frames_is_an_error_at_once() -> None:
     with Consumer("127.0.0.1:1") as consumer, pytest.raises(CannotReachBroker):
         consumer.subscribe("UptimeCPULoad")

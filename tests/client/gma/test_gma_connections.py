@@ -59,19 +59,19 @@ def test_the_deadline_of_a_message_stops_while_the_program_takes_nothing(
 
 def test_a_deadline_goes_on_with_what_was_left() -> None:
     async def run() -> list[str]:
-        loop, told = asyncio.get_running_loop(), []
+        loop, reported = asyncio.get_running_loop(), []
         deadline = Deadline(loop)
-        deadline.start(0.1, lambda: told.append("late"))
+        deadline.start(0.1, lambda: reported.append("late"))
         deadline.stop()
         await asyncio.sleep(0.15)
         assert deadline.is_set
-        told.append("stopped")
+        reported.append("stopped")
         deadline.go_on()
         await asyncio.sleep(0.15)
-        deadline.start(0.05, lambda: told.append("never"))
+        deadline.start(0.05, lambda: reported.append("never"))
         deadline.cancel()
         await asyncio.sleep(0.1)
-        return told
+        return reported
 
     assert asyncio.run(run()) == ["stopped", "late"]
 

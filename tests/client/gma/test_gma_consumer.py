@@ -73,7 +73,7 @@ def test_a_producer_that_never_answers_is_waited_for_so_long() -> None:
     assert time.monotonic() - began_s < 4
 
 
-def test_a_failure_is_told_in_the_words_of_the_producer() -> None:
+def test_a_failure_is_reported_in_the_words_of_the_producer() -> None:
     def refuse(peer: RawPeer) -> None:
         for kind in ("QueryReply", "EventNamesReply"):
             peer.hear()
@@ -179,7 +179,7 @@ def test_a_producer_that_hangs_up_on_a_filter_is_asked_without_it() -> None:
     assert '<Period units="sec">10</Period>' in requests[1]
 
 
-def test_who_hangs_up_without_having_heard_a_filter_is_not_asked_again() -> None:
+def test_a_peer_that_closes_without_having_got_a_filter_is_not_asked_again() -> None:
     requests: list[str] = []
 
     def serve(peer: RawPeer) -> None:
@@ -214,7 +214,7 @@ def test_a_query_is_filtered_here_too() -> None:
         consumer.query("Count", filter="N > 1")
 
 
-def test_an_error_in_place_of_an_event_is_told_and_ends_nothing(
+def test_an_error_in_place_of_an_event_is_reported_and_ends_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def serve(peer: RawPeer) -> None:
@@ -234,7 +234,7 @@ def test_an_error_in_place_of_an_event_is_told_and_ends_nothing(
     assert "it fell off" in caplog.text
 
 
-def test_a_cut_connection_is_made_anew_and_subscribed_again(producer: Producer) -> None:
+def test_a_cut_connection_is_made_again_and_subscribed_again(producer: Producer) -> None:
     assert producer.address is not None
     with proxied(producer.address) as proxy, Consumer(proxy.address) as consumer:
         subscription = consumer.subscribe("Alarm", filter="N >= 0")
@@ -301,12 +301,12 @@ def test_a_producer_that_stays_away_ends_the_subscription_in_the_end(
 
 
 def test_unsubscribing_tells_the_producer_and_ends_the_loop() -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     def serve(peer: RawPeer) -> None:
         identity, _ = accept(peer)
         peer.say(event(identity, "Count", "<N>1</N>"))
-        heard.append(peer.hear())
+        received.append(peer.hear())
         peer.say(
             f'<UnsubscribeReply xmlns="{PROTOCOL}" requestID="2"><Return>Success</Return>'
             "</UnsubscribeReply>"
@@ -321,7 +321,7 @@ def test_unsubscribing_tells_the_producer_and_ends_the_loop() -> None:
 
     assert len(events) == 1
     assert subscription.ended == "it was unsubscribed"
-    assert "<SubscriptionID>p1</SubscriptionID>" in heard[0]
+    assert "<SubscriptionID>p1</SubscriptionID>" in received[0]
 
 
 def test_a_consumer_that_closes_ends_the_loop_of_another_thread(producer: Producer) -> None:
@@ -382,7 +382,7 @@ def test_a_program_that_takes_nothing_has_the_producer_wait(
     assert "Lost" in (subscription.error or "")
 
 
-def test_take_waits_no_longer_than_it_is_told(producer: Producer) -> None:
+def test_take_waits_no_longer_than_its_timeout(producer: Producer) -> None:
     with Consumer(producer.address) as consumer:
         began_s = time.monotonic()
         assert consumer.subscribe("Alarm").take(0.1) is None

@@ -55,7 +55,7 @@ def test_what_is_no_address_is_refused_with_a_remedy(text: str) -> None:
         read_address(text)
 
 
-def test_an_address_for_everybody_is_told_by_the_name_of_the_host() -> None:
+def test_an_address_for_everybody_is_reported_by_the_name_of_the_host() -> None:
     assert str(read_address("0.0.0.0:0", listening=True).seen_as("node7")) == "gma://node7:0"
     assert str(read_address("10.0.0.1:5").seen_as("node7")) == "gma://10.0.0.1:5"
 
@@ -105,7 +105,7 @@ def test_an_event_that_says_it_itself_is_believed() -> None:
     assert [each.name for each in event.elements] == ["HostName"]
 
 
-def test_a_moment_of_another_zone_is_told_in_utc() -> None:
+def test_a_moment_of_another_zone_is_reported_in_utc() -> None:
     assert stamp_of(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), NOW) == "2026-01-02T03:04:05.000000Z"
     with pytest.raises(BadEvent, match="time stamp"):
         stamp_of("yesterday", NOW)

@@ -94,17 +94,17 @@ def test_a_feed_that_has_no_more_room_drops_the_oldest_and_counts_them(
 
 
 def test_an_event_goes_out_again_under_the_same_number(producer: Producer) -> None:
-    heard: list[tuple[str, str]] = []
+    received: list[tuple[str, str]] = []
 
     def serve(peer: RawPeer) -> None:
         nonce = agree(peer, answers=True)
         for _ in range(2):
-            heard.append((nonce, peer.hear()))
-        if len(heard) == 2:
-            answer(peer, heard[0][1])
+            received.append((nonce, peer.hear()))
+        if len(received) == 2:
+            answer(peer, received[0][1])
             peer.close()
         else:
-            for _, message in heard[2:]:
+            for _, message in received[2:]:
                 answer(peer, message)
             peer.hear()
 
@@ -116,28 +116,28 @@ def test_an_event_goes_out_again_under_the_same_number(producer: Producer) -> No
 
     found = [
         (message.partition('requestID="')[2][:2], message.partition("<N>")[2][0])
-        for _, message in heard
+        for _, message in received
     ]
     assert found == [("e1", "0"), ("e2", "1"), ("e2", "1"), ("e3", "2")]
-    assert len({nonce for nonce, _ in heard}) == 1
+    assert len({nonce for nonce, _ in received}) == 1
     assert (feed.sent, feed.acknowledged) == (3, 3)
 
 
 def test_a_consumer_of_the_paper_gets_events_without_numbers(producer: Producer) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     def serve(peer: RawPeer) -> None:
         agree(peer, answers=False)
-        heard.append(peer.hear())
+        received.append(peer.hear())
         peer.hear()
 
     with raw_listener(serve) as address:
         feed = producer.push_to(address, "Alarm", period="10min")
         producer.emit("Alarm", {"N": 1})
         assert feed.flush(5)
-        until(lambda: heard)
+        until(lambda: received)
 
-    assert heard[0].startswith(f'<Event xmlns="{PROTOCOL}" subscriptionID="c1"><Alarm ')
+    assert received[0].startswith(f'<Event xmlns="{PROTOCOL}" subscriptionID="c1"><Alarm ')
     assert (feed.sent, feed.acknowledged, feed.waiting) == (1, 0, 0)
 
 
@@ -210,20 +210,20 @@ def test_an_event_that_is_refused_is_dropped_and_its_reason_kept(producer: Produ
 
 
 def test_events_that_a_full_disk_refuses_are_sent_again_in_their_order(producer: Producer) -> None:
-    heard: list[str] = []
+    received: list[str] = []
     states: list[tuple[str, str | None]] = []
 
     def serve(peer: RawPeer) -> None:
         agree(peer, answers=True)
-        heard.extend(peer.hear() for _ in range(2))
+        received.extend(peer.hear() for _ in range(2))
         failure = "<Return>Failure</Return><ReturnDetail>no room [T403]. Wait.</ReturnDetail>"
-        answer(peer, heard[0], failure)
+        answer(peer, received[0], failure)
         until(lambda: feed.state == "busy")
         states.append((feed.state, feed.error))
-        answer(peer, heard[1], failure)
+        answer(peer, received[1], failure)
         for _ in range(2):
-            heard.append(peer.hear())
-            answer(peer, heard[-1])
+            received.append(peer.hear())
+            answer(peer, received[-1])
         peer.hear_end()
 
     with raw_listener(serve) as address:
@@ -232,7 +232,7 @@ def test_events_that_a_full_disk_refuses_are_sent_again_in_their_order(producer:
             producer.emit("Alarm", {"N": number})
         assert feed.flush(10)
 
-    assert [message.partition("<N>")[2][0] for message in heard] == ["0", "1", "0", "1"]
+    assert [message.partition("<N>")[2][0] for message in received] == ["0", "1", "0", "1"]
     assert states == [("busy", "no room [T403]. Wait.")]
     assert (feed.acknowledged, feed.dropped) == (2, 0)
 
@@ -330,7 +330,7 @@ def test_closing_a_feed_ends_its_subscription_and_leaves_the_others(
     assert (one.state, other.state) == ("ended", "open")
 
 
-def test_what_cannot_be_pushed_is_told_at_once(producer: Producer) -> None:
+def test_what_cannot_be_pushed_is_reported_at_once(producer: Producer) -> None:
     with pytest.raises(BadSetting, match=r"no events Nope.*There are: Alarm"):
         producer.push_to("127.0.0.1:1", "Nope")
     with pytest.raises(BadSetting, match="no parameter"):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.gma import Consumer, Producer
-from tocsin.client.gma.peer_errors import CHARS_MAX, error_words, one_line
+from tocsin.client.gma.peer_errors import CHARS_MAX, error_text, one_line
 from tocsin.errors import BrokerRefused, CannotReachBroker
 
 # ESC cannot be in XML 1.0; a C1 control and the direction marks can.
@@ -30,8 +30,8 @@ def test_what_can_be_seen_stays_as_it_is() -> None:
     )
     assert one_line("\x1b[2J\U000e0001") == "\\u001b[2J\\U000e0001"
     assert len(one_line("x" * 5_000)) < CHARS_MAX + 10
-    assert error_words("Busy", None) == "Busy"
-    assert error_words("Busy", "later") == "Busy: later"
+    assert error_text("Busy", None) == "Busy"
+    assert error_text("Busy", "later") == "Busy: later"
 
 
 def reply(request: str, said: str, kind: str = "SubscribeReply") -> str:
@@ -44,7 +44,7 @@ def failure(detail: str) -> str:
 
 
 @pytest.mark.parametrize("detail", [EVIL, f"{EVIL} [T104]. {EVIL}"])
-def test_a_refusal_is_told_in_one_line(detail: str) -> None:
+def test_a_refusal_is_reported_in_one_line(detail: str) -> None:
     def serve(peer: RawPeer) -> None:
         peer.say(reply(peer.hear(), failure(detail), "QueryReply"))
         peer.hear()

@@ -70,7 +70,7 @@ def test_without_a_period_the_offer_has_its_own(producer: Producer, consumer: Co
     assert [subscription.take(5)["N"] for _ in range(3)] == [1, 2, 3]  # type: ignore[index]
 
 
-def test_the_names_of_what_is_offered_are_told(producer: Producer, consumer: Consumer) -> None:
+def test_the_names_of_what_is_offered_are_reported(producer: Producer, consumer: Consumer) -> None:
     counting(producer, "UptimeCPULoad")
     producer.offer("{urn:lab}Temperature")
 
@@ -164,7 +164,7 @@ def test_a_producer_refuses_a_filter_that_it_cannot_read(producer: Producer) -> 
     peer.close()
 
 
-def test_what_fails_to_be_made_is_told_and_the_next_is_made(
+def test_what_fails_to_be_made_is_reported_and_the_next_is_made(
     producer: Producer, consumer: Consumer
 ) -> None:
     calls = iter([ValueError("the sensor \x00 is off"), None])

@@ -112,7 +112,7 @@ def test_the_entry_is_written_once_renewed_and_withdrawn(directory: FakeDirector
     assert last[:2] == ("DELETE", "/directory/d1")
 
 
-def test_an_address_of_this_machine_is_told_to_directories_on_it_alone(
+def test_an_address_of_this_machine_is_reported_to_directories_on_it_alone(
     directory: FakeDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Producer(host="node7") as near:
@@ -124,8 +124,8 @@ def test_an_address_of_this_machine_is_told_to_directories_on_it_alone(
         open_to_all.register(directory.url)
         port = str(open_to_all.address).rpartition(":")[2]
 
-    told = [each.get("address") for each in directory.written()]
-    assert told == [f"gma://{near.address}", None, f"gma://node7:{port}"]
+    reported = [each.get("address") for each in directory.written()]
+    assert reported == [f"gma://{near.address}", None, f"gma://node7:{port}"]
 
 
 def test_what_is_offered_later_is_written_too(directory: FakeDirectory) -> None:
@@ -138,7 +138,7 @@ def test_what_is_offered_later_is_written_too(directory: FakeDirectory) -> None:
     assert [each["name"] for each in second["events"]] == ["Late"]
 
 
-def test_an_entry_that_has_lapsed_is_written_anew(
+def test_an_entry_that_has_lapsed_is_written_again(
     directory: FakeDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory.answers["PUT"] = LAPSED
@@ -179,7 +179,7 @@ def test_a_directory_that_cannot_now_is_asked_again(
         until(lambda: producer.registration_error is None)
 
 
-def test_an_error_of_any_kind_is_told_and_tried_again(
+def test_an_error_of_any_kind_is_reported_and_tried_again(
     directory: FakeDirectory, caplog: pytest.LogCaptureFixture
 ) -> None:
     attributes: dict[str, Any] = {"odd": object()}

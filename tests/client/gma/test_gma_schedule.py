@@ -12,7 +12,7 @@ from tocsin.client.gma.consumer_peers import Backlog
 from tocsin.client.gma.feed import Outbox
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.loop import EmitLimit
-from tocsin.client.gma.producer_peers import Remembered
+from tocsin.client.gma.producer_peers import SeenNumbers
 from tocsin.client.gma.schedule import PAUSE_S_MAX, PeriodTicks, pause_s
 from tocsin.wire.gma.messages import PerformanceEvent
 from tocsin.wire.gma.names import EventName
@@ -148,15 +148,15 @@ def test_a_backlog_forgets_who_unsubscribed() -> None:
 
 
 def test_what_a_feed_sends_again_is_known_and_what_another_sends_is_not() -> None:
-    remembered = Remembered()
+    seen = SeenNumbers()
 
-    assert remembered.is_new("one", "e1")
-    assert remembered.is_new("one", "e2")
-    assert not remembered.is_new("one", "e1")
-    assert not remembered.is_new("one", "e2")
-    assert remembered.is_new("two", "e1")
-    assert remembered.is_new("one", "red")
-    assert not remembered.is_new("one", "red")
+    assert seen.is_new("one", "e1")
+    assert seen.is_new("one", "e2")
+    assert not seen.is_new("one", "e1")
+    assert not seen.is_new("one", "e2")
+    assert seen.is_new("two", "e1")
+    assert seen.is_new("one", "red")
+    assert not seen.is_new("one", "red")
 
 
 @given(st.lists(st.one_of(st.integers(1, 60), st.none()), max_size=60))
@@ -203,11 +203,11 @@ def test_who_waits_at_the_gate_goes_on_when_there_is_room() -> None:
     assert limit.enter(1, 5)
 
 
-def test_what_is_remembered_of_feeds_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.client.gma.producer_peers.REMEMBERED_MAX", 3)
-    remembered = Remembered()
+def test_the_seen_numbers_of_feeds_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tocsin.client.gma.producer_peers.SEEN_MAX", 3)
+    seen = SeenNumbers()
     for number in range(5):
-        remembered.is_new("one", f"e{number}")
+        seen.is_new("one", f"e{number}")
 
-    assert not remembered.is_new("one", "e4")
-    assert remembered.is_new("one", "e0")
+    assert not seen.is_new("one", "e4")
+    assert seen.is_new("one", "e0")

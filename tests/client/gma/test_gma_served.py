@@ -88,8 +88,8 @@ def test_an_unsubscribed_consumer_gets_nothing_more(producer: Producer) -> None:
         f'<UnsubscribeRequest xmlns="{PROTOCOL}" requestID="2">'
         f"<SubscriptionID>{identity}</SubscriptionID></UnsubscribeRequest>"
     )
-    while "UnsubscribeReply" not in (heard := peer.hear()):
-        assert heard.startswith("<Event")
+    while "UnsubscribeReply" not in (received := peer.hear()):
+        assert received.startswith("<Event")
     made = len(calls)
     time.sleep(0.1)
     peer.say(f'<EventNamesRequest xmlns="{PROTOCOL}" requestID="3"/>')
@@ -115,7 +115,7 @@ def test_a_lost_consumer_costs_nothing_more(producer: Producer) -> None:
     until(is_quiet)
 
 
-def test_a_consumer_that_does_not_read_loses_its_oldest_events_and_is_told(
+def test_a_consumer_that_does_not_read_loses_its_oldest_events_and_is_notified(
     producer: Producer, consumer: Consumer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backlog_module.Backlog.__init__, "__defaults__", (200_000,))
@@ -134,14 +134,16 @@ def test_a_consumer_that_does_not_read_loses_its_oldest_events_and_is_told(
     dropped = producer.dropped
     producer.emit("Large", {"N": -1})
 
-    heard: list[str] = []
-    while not heard or "<N>-1</N>" not in heard[-1]:
-        heard.append(peer.hear())
-    told = [each for each in heard if "<Error>Lost</Error>" in each]
-    numbers = [int(each.partition("<N>")[2].partition("<")[0]) for each in heard if "<N>" in each]
+    received: list[str] = []
+    while not received or "<N>-1</N>" not in received[-1]:
+        received.append(peer.hear())
+    reported = [each for each in received if "<Error>Lost</Error>" in each]
+    numbers = [
+        int(each.partition("<N>")[2].partition("<")[0]) for each in received if "<N>" in each
+    ]
     peer.close()
-    assert told
-    assert "events were given up" in told[0]
+    assert reported
+    assert "events were given up" in reported[0]
     assert len(numbers) == count + 1 - producer.dropped
     assert producer.dropped >= dropped
     assert numbers[0] == 0
@@ -217,7 +219,7 @@ def test_a_hundred_subscriptions_need_no_hundred_threads(
     assert threading.active_count() <= before + 1  # the one that makes the events
 
 
-def test_a_port_that_is_taken_is_told(producer: Producer) -> None:
+def test_a_port_that_is_taken_is_reported(producer: Producer) -> None:
     with pytest.raises(BadSetting, match="cannot listen"):
         Producer(producer.address)
 

@@ -72,12 +72,12 @@ class Archive:
         self.ends = 0
 
     def __call__(self, peer: RawPeer) -> None:
-        heard: list[str] = []
-        self.calls.append(heard)
+        received: list[str] = []
+        self.calls.append(received)
         agreed = 0
         try:
             while message := peer.hear():
-                heard.append(message)
+                received.append(message)
                 if message.startswith("<Subscribe"):
                     said = self._choose(message, agreed)
                     if said is None:
@@ -90,7 +90,7 @@ class Archive:
         finally:
             self.ends += 1
 
-    def heard(self, beginning: str) -> list[str]:
+    def received(self, beginning: str) -> list[str]:
         return [each for call in self.calls for each in call if each.startswith(beginning)]
 
 
@@ -111,7 +111,7 @@ def test_the_feeds_of_a_producer_to_one_archive_share_a_connection(
             assert [e["N"] for e in found if e and e.name.local == name] == [0, 1, 2, 3, 4]
 
 
-def test_a_cut_connection_is_made_anew_once_for_all_feeds(
+def test_a_cut_connection_is_made_again_once_for_all_feeds(
     producer: Producer, archive: Consumer
 ) -> None:
     with proxied(str(archive.address)) as proxy:
@@ -148,7 +148,7 @@ def test_a_refused_feed_asks_again_where_the_others_are_and_disturbs_none(
         producer.emit("Kind1", {"N": 1})
         assert one.flush(5)
         assert other.flush(5)
-        until(lambda: len(serve.heard("<Event ")) == 2)
+        until(lambda: len(serve.received("<Event ")) == 2)
 
     assert len(refusals) == 3
     assert len(serve.calls) == 1
@@ -164,21 +164,21 @@ def test_the_end_of_one_feed_is_not_the_end_of_the_others(producer: Producer) ->
             f'<UnsubscribeRequest xmlns="{PROTOCOL}" requestID="9">'
             f"<SubscriptionID>{by_name['Kind0']}</SubscriptionID></UnsubscribeRequest>"
         )
-        heard.append(peer.hear())
-        heard.append(peer.hear())
+        received.append(peer.hear())
+        received.append(peer.hear())
         peer.hear_end()
 
-    heard: list[str] = []
+    received: list[str] = []
     with raw_listener(serve) as address:
         one, other = (producer.push_to(address, name) for name in NAMES[:2])
         until(lambda: one.state == "ended")
         producer.emit("Kind1", {"N": 1})
         assert other.flush(5)
-        until(lambda: len(heard) == 2)
+        until(lambda: len(received) == 2)
 
         assert other.state == "open"
-        assert "UnsubscribeReply" in heard[0]
-        assert "<Kind1" in heard[1]
+        assert "UnsubscribeReply" in received[0]
+        assert "<Kind1" in received[1]
 
 
 def test_closing_the_last_feed_says_goodbye_and_hangs_up(producer: Producer) -> None:
@@ -191,7 +191,7 @@ def test_closing_the_last_feed_says_goodbye_and_hangs_up(producer: Producer) -> 
         other.close()
         until(lambda: serve.ends == 1)
 
-        ended = [requested(each)[1] for each in serve.heard("<Unsubscribe")]
+        ended = [requested(each)[1] for each in serve.received("<Unsubscribe")]
         assert ended == ["c-Kind0", "c-Kind1"]
 
         again = producer.push_to(address, "Kind0")
@@ -207,7 +207,7 @@ def test_all_feeds_to_who_knows_only_the_paper_share_a_connection(producer: Prod
         for name in NAMES:
             producer.emit(name, {"N": 1})
         assert all(feed.flush(5) for feed in feeds)
-        until(lambda: len(serve.heard("<Event ")) == 8)
+        until(lambda: len(serve.received("<Event ")) == 8)
 
     assert len(serve.calls) == 1
 
@@ -275,19 +275,19 @@ def test_a_query_whose_filter_is_not_borne_is_asked_without_it() -> None:
         assert consumer.query("Kind0")["N"] == 7
 
 
-def test_one_who_agrees_too_late_is_told_that_it_is_over(
+def test_a_peer_that_accepts_too_late_is_unsubscribed(
     producer: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[str] = []
+    received: list[str] = []
 
     def serve(peer: RawPeer) -> None:
         first, late = peer.hear(), peer.hear()
         peer.say(success(first))
-        heard.append(peer.hear())  # asked again
+        received.append(peer.hear())  # asked again
         peer.say(success(late).replace("c-", "late-"))
-        heard.append(peer.hear())
-        peer.say(reply_to(heard[-1], "<Return>Success</Return>"))
-        peer.say(success(heard[0]))
+        received.append(peer.hear())
+        peer.say(reply_to(received[-1], "<Return>Success</Return>"))
+        peer.say(success(received[0]))
         peer.hear_end()
 
     monkeypatch.setattr("tocsin.client.gma.producer.DIAL_S_MAX", 0.3)
@@ -297,8 +297,8 @@ def test_one_who_agrees_too_late_is_told_that_it_is_over(
         feeds = [impatient.push_to(address, name) for name in NAMES[:2]]
         until(lambda: all(feed.state == "open" for feed in feeds))
 
-    assert heard[1].startswith("<UnsubscribeRequest ")
-    assert "<SubscriptionID>late-Kind1</SubscriptionID>" in heard[1]
+    assert received[1].startswith("<UnsubscribeRequest ")
+    assert "<SubscriptionID>late-Kind1</SubscriptionID>" in received[1]
 
 
 def test_however_many_feeds_wait_for_answers_none_is_forgotten(

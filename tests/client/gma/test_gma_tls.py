@@ -76,7 +76,7 @@ def test_one_who_speaks_no_tls_is_turned_away_and_leaves_nothing(producer: Produ
     until(lambda: not producer._consumer_peers.peers)
 
 
-def test_one_who_speaks_tls_to_plain_frames_is_told(made: Path) -> None:
+def test_tls_to_plain_frames_is_an_error_that_says_so(made: Path) -> None:
     with (
         Producer() as plain,
         Consumer(f"gmas://{plain.address}", ca_file=str(made / "own.pem")) as consumer,
@@ -103,7 +103,7 @@ def test_a_feed_goes_by_tls(made: Path) -> None:
         assert feed.acknowledged == 1
 
 
-def test_files_that_do_not_do_are_told_at_once(made: Path) -> None:
+def test_files_that_do_not_do_are_reported_at_once(made: Path) -> None:
     certificate, key = str(made / "own.pem"), str(made / "own.key")
     before = threading.active_count()
 

@@ -37,7 +37,7 @@ def hanging() -> Iterator[str]:
         yield f"http://{host}:{port}"
 
 
-def told(run: str, number: int) -> Message:
+def reported(run: str, number: int) -> Message:
     pairs = {"RunId": run, "ActivityId": str(number), "ActivityExecuting": "now"}
     return Message(pairs, id=f"{run}/{number}")
 
@@ -73,7 +73,7 @@ def test_messages_go_to_the_broker_in_batches_and_in_order(
 ) -> None:
     with Outbox(asked.url, source="/t", spool=tmp_path) as outbox:
         for number in range(2_500):
-            outbox.put(told(run, number))
+            outbox.put(reported(run, number))
 
     assert outbox.counts.sent == 2_500
     assert arrived(asked, run, 2_500) == [str(n) for n in range(2_500)]
@@ -84,7 +84,7 @@ def test_the_same_goes_over_a_socket(asked: Served, tmp_path: Path, run: str) ->
     address = asked.url.replace("http:", "ws:")
     with Outbox(address, source="/t", spool=tmp_path) as outbox:
         for number in range(1_200):
-            outbox.put(told(run, number))
+            outbox.put(reported(run, number))
 
     assert outbox.counts.sent == 1_200
     assert arrived(asked, run, 1_200) == [str(n) for n in range(1_200)]
@@ -96,9 +96,9 @@ def test_large_messages_go_in_requests_that_a_broker_takes(
     text = "x" * 900_000
     with Outbox(asked.url, source="/t", spool=tmp_path) as outbox:
         for number in range(25):
-            pairs = {**told(run, number).pairs, "WorkflowName": text}
+            pairs = {**reported(run, number).pairs, "WorkflowName": text}
             outbox.put(Message(pairs, id=f"{run}/{number}"))
-        outbox.put(Message({**told(run, 25).pairs, "WorkflowName": text * 2}, id=f"{run}/25"))
+        outbox.put(Message({**reported(run, 25).pairs, "WorkflowName": text * 2}, id=f"{run}/25"))
 
     assert (outbox.counts.sent, outbox.counts.dropped, outbox.counts.spooled) == (25, 1, 0)
 
@@ -111,12 +111,12 @@ def test_what_a_slow_broker_leaves_in_the_queue_goes_to_the_disk_before_it_is_fu
         outbox = Outbox(link=board, source="/t", spool=tmp_path, queue_max=3_000)
         with board._changed:  # for as long, publishing takes
             for number in range(2_900):
-                outbox.put(told(run, number))
+                outbox.put(reported(run, number))
             deadline_s = time.monotonic() + 10.0
             while outbox.counts.spooled < 1_000 and time.monotonic() < deadline_s:
                 time.sleep(0.01)
             for number in range(2_900, 3_500):
-                outbox.put(told(run, number))
+                outbox.put(reported(run, number))
         outbox.close()
 
         came = [each.message.pairs["ActivityId"] for each in events.take(0)]
@@ -165,7 +165,7 @@ def test_a_broker_that_goes_and_comes_back_costs_no_event_and_none_comes_twice(
         address = broker.url.replace("http:", scheme)
         outbox = Outbox(address, source="/t", spool=tmp_path)
         for number in range(300):
-            outbox.put(told(run, number))
+            outbox.put(reported(run, number))
             if number == 100:
                 assert outbox.flush()
                 broker.kill()
@@ -185,7 +185,7 @@ def test_what_one_process_could_not_send_the_next_one_does(
 ) -> None:
     # As if the broker had been away: the file names it as the one it is for.
     with Outbox(NOBODY, source="/t", spool=tmp_path) as outbox:
-        outbox.put(told(run, 1))
+        outbox.put(reported(run, 1))
     [file] = tmp_path.glob("*.spool")
     file.write_text(file.read_text().replace(NOBODY, asked.url))
 
@@ -229,7 +229,7 @@ def test_a_broker_that_hangs_holds_nobody_up_and_the_events_are_kept(
 ) -> None:
     outbox = Outbox(hanging, source="/t", spool=tmp_path, drain_s=0.2)
     for number in range(500):
-        outbox.put(told(run, number))
+        outbox.put(reported(run, number))
     outbox.close()
 
     assert outbox.counts.spooled == 500
@@ -238,14 +238,14 @@ def test_a_broker_that_hangs_holds_nobody_up_and_the_events_are_kept(
     assert file.read_text().count("\n") == 501
 
 
-def test_what_does_not_fit_the_queue_is_counted_and_told_once(
+def test_what_does_not_fit_the_queue_is_counted_and_reported_once(
     hanging: str, tmp_path: Path, run: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     outbox = Outbox(hanging, source="/t", spool=tmp_path, queue_max=10, drain_s=0.1)
     for number in range(25):
-        outbox.put(told(run, number))
+        outbox.put(reported(run, number))
     outbox.close()
-    outbox.put(told(run, 99))
+    outbox.put(reported(run, 99))
 
     assert outbox.counts.dropped == 16
     assert outbox.counts.put == 26
@@ -263,7 +263,7 @@ def test_one_message_that_is_refused_does_not_keep_the_others_back(
     assert eventually(lambda: everything.profile().everything)
     with Outbox(asked.url, source="/t", spool=tmp_path) as outbox:
         for number in range(50):
-            outbox.put(told(run, number))
+            outbox.put(reported(run, number))
             if number == 25:
                 outbox.put(Message({"RunId": run, "ActivityExecutin": "now"}, id=f"{run}/bad"))
     asked.call("DELETE", f"/boxes/{whole[1]['id']}")
@@ -312,22 +312,22 @@ outbox.put(Message({{"RunId": {run!r}, "ActivityExecuting": "now"}}))
     assert file.read_text().count(run) == 1
 
 
-def test_an_address_that_is_none_is_told_and_nothing_raises(
+def test_an_address_that_is_none_is_reported_and_nothing_raises(
     tmp_path: Path, run: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with Outbox("gopher://node", source="/t", spool=tmp_path) as outbox:
-        outbox.put(told(run, 1))
+        outbox.put(reported(run, 1))
 
     assert outbox.counts.spooled == 1
     assert "gopher://node" in caplog.text
 
 
-def test_a_spool_that_cannot_be_written_is_told_and_nothing_raises(
+def test_a_spool_that_cannot_be_written_is_reported_and_nothing_raises(
     tmp_path: Path, run: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
     with Outbox(NOBODY, source="/t", spool=tmp_path / "file" / "spool") as outbox:
-        outbox.put(told(run, 1))
+        outbox.put(reported(run, 1))
 
     assert outbox.counts.dropped == 1
     assert "the spool cannot take them" in caplog.text
@@ -337,18 +337,18 @@ def test_a_forked_child_starts_empty_and_speaks_for_itself(
     asked: Served, tmp_path: Path, run: str
 ) -> None:
     with Outbox(asked.url, source="/t", spool=tmp_path) as outbox:
-        outbox.put(told(run, 1))
+        outbox.put(reported(run, 1))
         child = os.fork()
         if child == 0:
             try:
                 good = outbox.counts.put == 0 and outbox.source == f"/t/{os.getpid()}"
-                outbox.put(told(run, 2))
+                outbox.put(reported(run, 2))
                 outbox.close()
                 os._exit(0 if good and outbox.counts.put == 1 else 1)
             finally:
                 os._exit(2)
         _, status = os.waitpid(child, 0)
-        outbox.put(told(run, 3))
+        outbox.put(reported(run, 3))
 
     assert os.waitstatus_to_exitcode(status) == 0
     assert outbox.source == "/t"
@@ -360,12 +360,12 @@ def _in_child(outbox: Outbox, message: Message) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_of_multiprocessing_sends_what_it_told_before_it_ends(
+def test_a_child_of_multiprocessing_sends_its_reports_before_it_ends(
     asked: Served, tmp_path: Path, run: str
 ) -> None:
     with Outbox(asked.url, source="/t", spool=tmp_path) as outbox:
         context = multiprocessing.get_context("fork")
-        child = context.Process(target=_in_child, args=(outbox, told(run, 7)))
+        child = context.Process(target=_in_child, args=(outbox, reported(run, 7)))
         child.start()
         child.join()
 
@@ -380,7 +380,7 @@ def test_forks_in_the_middle_of_everything_hang_nobody(tmp_path: Path, run: str)
         def tell() -> None:
             number = 0
             while not busy.is_set():
-                outbox.put(told(run, number))
+                outbox.put(reported(run, number))
                 number += 1
                 time.sleep(0.0005)
 
@@ -392,7 +392,7 @@ def test_forks_in_the_middle_of_everything_hang_nobody(tmp_path: Path, run: str)
             child = os.fork()
             if child == 0:
                 signal.alarm(20)
-                outbox.put(told(run, -1))
+                outbox.put(reported(run, -1))
                 outbox.close()
                 os._exit(0 if outbox.counts.spooled == 1 else 1)
             codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))

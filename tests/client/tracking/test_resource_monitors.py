@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tracked import Heard, eventually
+from tracked import Received, eventually
 
 from tocsin.client.tracking import (
     Aggregation,
@@ -35,25 +35,25 @@ def _no_monitors_left() -> Iterator[None]:
         unregister_monitor(concept)
 
 
-def test_a_monitor_is_called_before_and_after_and_its_value_told(tmp_path: Path) -> None:
+def test_a_monitor_is_called_before_and_after_and_its_value_reported(tmp_path: Path) -> None:
     register_monitor("Cost", BeforeAfter(lambda: 5, lambda before: before + 2))
-    heard = Heard("Cost", "Identity")
-    with heard.workflow(tmp_path) as run, run.activity("align", id="a", attempt=2):
+    received = Received("Cost", "Identity")
+    with received.workflow(tmp_path) as run, run.activity("align", id="a", attempt=2):
         pass
 
-    [told] = heard.of("Cost")
-    assert told["Cost"] == "7"
-    assert (told["ActivityId"], told["Attempt"]) == ("a", "2")
+    [reported] = received.of("Cost")
+    assert reported["Cost"] == "7"
+    assert (reported["ActivityId"], reported["Attempt"]) == ("a", "2")
 
 
 def test_a_plain_function_is_read_when_an_activity_begins_and_when_it_ends(tmp_path: Path) -> None:
     values = iter([1.5, 2.5])
     register_monitor("Cost", lambda: next(values))
-    heard = Heard("Cost")
-    with heard.workflow(tmp_path) as run, run.activity("align"):
+    received = Received("Cost")
+    with received.workflow(tmp_path) as run, run.activity("align"):
         pass
 
-    assert [pairs["Cost"] for pairs in heard.of("Cost")] == ["1.5", "2.5"]
+    assert [pairs["Cost"] for pairs in received.of("Cost")] == ["1.5", "2.5"]
 
 
 def test_a_monitor_whose_concept_nobody_asked_for_is_not_run_at_all(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_monitor_whose_concept_nobody_asked_for_is_not_run_at_all(tmp_path: Pa
 
     register_monitor("Cost", Periodic(monitor, every_s=0.001))
     register_monitor("NetLatency", BeforeAfter(lambda: called.append("before"), lambda _: 1))
-    heard = Heard("Event", "Memory")
-    with heard.workflow(tmp_path) as run, run.activity("align") as step:
+    received = Received("Event", "Memory")
+    with received.workflow(tmp_path) as run, run.activity("align") as step:
         step.measure("Cost")
 
     assert called == []
@@ -75,12 +75,12 @@ def test_a_monitor_whose_concept_nobody_asked_for_is_not_run_at_all(tmp_path: Pa
 def test_a_monitor_runs_from_when_somebody_asks_until_nobody_does(tmp_path: Path) -> None:
     called: list[int] = []
     register_monitor("Cost", BeforeAfter(lambda: 0, lambda _: called.append(1)))
-    heard = Heard("Event")
-    with heard.workflow(tmp_path) as run:
+    received = Received("Event")
+    with received.workflow(tmp_path) as run:
         with run.activity("align"):
             pass
         assert called == []
-        curious = heard.board.subscribe(["Cost"])
+        curious = received.board.subscribe(["Cost"])
         assert eventually(lambda: run.outbox.wants("Cost"))
         with run.activity("align"):
             pass
@@ -106,13 +106,13 @@ def test_a_periodic_monitor_runs_beside_the_activity_in_a_thread_of_its_own(tmp_
         return len(reads)
 
     register_monitor("Cost", Periodic(monitor, every_s=0.01))
-    heard = Heard("Cost")
-    with heard.workflow(tmp_path) as run, run.activity("align"):
+    received = Received("Cost")
+    with received.workflow(tmp_path) as run, run.activity("align"):
         assert read_thrice.wait(30)
 
-    told = [int(pairs["Cost"]) for pairs in heard.of("Cost")]
-    assert told == list(range(1, len(told) + 1))
-    assert len(told) >= 3
+    reported = [int(pairs["Cost"]) for pairs in received.of("Cost")]
+    assert reported == list(range(1, len(reported) + 1))
+    assert len(reported) >= 3
     assert threads == {"tocsin-Cost"}
 
 
@@ -124,14 +124,14 @@ def test_a_periodic_monitor_may_tell_one_value_at_the_end(
 ) -> None:
     values = iter([1, 3])
     register_monitor("Cost", Periodic(lambda: next(values), every_s=100, aggregation=aggregation))
-    heard = Heard("Cost")
-    with heard.workflow(tmp_path) as run, run.activity("align"):
+    received = Received("Cost")
+    with received.workflow(tmp_path) as run, run.activity("align"):
         pass
 
-    assert [pairs["Cost"] for pairs in heard.of("Cost")] == [value]
+    assert [pairs["Cost"] for pairs in received.of("Cost")] == [value]
 
 
-def test_a_monitor_that_raises_is_told_once_and_harms_nobody(
+def test_a_monitor_that_raises_is_reported_once_and_harms_nobody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken() -> float:
@@ -139,14 +139,14 @@ def test_a_monitor_that_raises_is_told_once_and_harms_nobody(
 
     register_monitor("Cost", Periodic(broken, every_s=0.001))
     register_monitor("NetLatency", lambda: 0.25)
-    heard = Heard("Event", "Cost", "NetLatency")
-    with heard.workflow(tmp_path) as run:
+    received = Received("Event", "Cost", "NetLatency")
+    with received.workflow(tmp_path) as run:
         for _ in range(3):
             with run.activity("align"):
                 pass
 
-    assert len(heard.of("ActivitySucceeded")) == 3
-    assert len(heard.of("NetLatency")) == 6
+    assert len(received.of("ActivitySucceeded")) == 3
+    assert len(received.of("NetLatency")) == 6
     assert [r.message for r in caplog.records if "Cost" in r.message] == [
         "The monitor of Cost failed: OSError('no such counter')."
     ]
@@ -165,8 +165,8 @@ def test_a_monitor_that_hangs_is_given_up_and_the_workflow_goes_on(
 
     register_monitor("Cost", hangs)
     register_monitor("NetLatency", lambda: 0.25)
-    heard = Heard("Event", "Cost", "NetLatency")
-    with heard.workflow(tmp_path) as run:
+    received = Received("Event", "Cost", "NetLatency")
+    with received.workflow(tmp_path) as run:
         run.monitors._deadline_s = 0.05
         with run.activity("align"):
             assert eventually(lambda: calls == [1])
@@ -177,9 +177,9 @@ def test_a_monitor_that_hangs_is_given_up_and_the_workflow_goes_on(
     released.set()
 
     assert calls == [1]
-    assert not heard.of("Cost")
-    assert len(heard.of("NetLatency")) == 12
-    assert len(heard.of("ActivitySucceeded")) == 6
+    assert not received.of("Cost")
+    assert len(received.of("NetLatency")) == 12
+    assert len(received.of("ActivitySucceeded")) == 6
     assert [r.message for r in caplog.records if "Cost" in r.message] == [
         "The monitor of Cost hangs and is not called again."
     ]
@@ -187,12 +187,12 @@ def test_a_monitor_that_hangs_is_given_up_and_the_workflow_goes_on(
 
 def test_an_activity_can_have_a_resource_measured_now(tmp_path: Path) -> None:
     register_monitor("Cost", lambda: 7)
-    heard = Heard("UserResourceRequest", "MemoryRss", "Cost", "ActivityId")
-    with heard.workflow(tmp_path) as run, run.activity("align", id="a") as step:
+    received = Received("UserResourceRequest", "MemoryRss", "Cost", "ActivityId")
+    with received.workflow(tmp_path) as run, run.activity("align", id="a") as step:
         step.measure("MemoryRss")
         step.measure("Cost")
 
-    asked = heard.of("UserResourceRequest")
+    asked = received.of("UserResourceRequest")
     assert all(pairs["ActivityId"] == "a" for pairs in asked)
     assert {c for pairs in asked for c in pairs} >= {"MemoryRss", "Cost"}
     assert int(next(p["MemoryRss"] for p in asked if "MemoryRss" in p)) > 1_000_000
@@ -203,34 +203,34 @@ def test_only_concepts_can_have_monitors() -> None:
         register_monitor("CpuPercents", lambda: 1)
 
 
-def test_what_an_activity_uses_of_processor_memory_and_disk_is_told(tmp_path: Path) -> None:
-    heard = Heard("Event", "Resource")
-    with heard.workflow(tmp_path) as run, run.activity("align"):
+def test_what_an_activity_uses_of_processor_memory_and_disk_is_reported(tmp_path: Path) -> None:
+    received = Received("Event", "Resource")
+    with received.workflow(tmp_path) as run, run.activity("align"):
         began = time.process_time()
         while time.process_time() - began < 0.2:
             sum(range(1000))
 
-    [ended] = heard.of("ActivitySucceeded")
+    [ended] = received.of("ActivitySucceeded")
     assert float(ended["CpuSeconds"]) >= 0.19
     assert int(ended["MemoryRss"]) > 1_000_000
     assert int(ended["IoWriteBytes"]) >= 0
     for concept in ("CpuPercent", "MemoryPeak", "DiskFree", "NetRxBytes", "NetTxBytes"):
-        assert heard.of(concept), concept
-    assert all(0 <= float(pairs["CpuPercent"]) <= 101 for pairs in heard.of("CpuPercent"))
+        assert received.of(concept), concept
+    assert all(0 <= float(pairs["CpuPercent"]) <= 101 for pairs in received.of("CpuPercent"))
 
 
 def test_what_the_children_of_an_activity_use_counts_for_it(tmp_path: Path) -> None:
-    heard = Heard("Event", "CpuSeconds", "MemoryPeak")
+    received = Received("Event", "CpuSeconds", "MemoryPeak")
     script = (
         "import time\nkept = bytearray(80_000_000)\n"
         "while time.process_time() < 0.3: pass\ntime.sleep(0.6)"
     )
-    with heard.workflow(tmp_path) as run, run.activity("align"):
+    with received.workflow(tmp_path) as run, run.activity("align"):
         subprocess.run([sys.executable, "-c", script], check=True)
 
-    [ended] = heard.of("ActivitySucceeded")
+    [ended] = received.of("ActivitySucceeded")
     assert float(ended["CpuSeconds"]) >= 0.3
-    [peak] = heard.of("MemoryPeak")
+    [peak] = received.of("MemoryPeak")
     assert int(peak["MemoryPeak"]) >= 80_000_000
 
 
@@ -256,9 +256,9 @@ def test_energy_is_counted_over_the_packages_and_over_the_end_of_a_counter(tmp_p
 
 
 def test_what_the_tool_for_graphics_processors_says_is_read() -> None:
-    told = gpu.parse("40, 1000, 75.5\n60, 500, [N/A]\nnonsense\n")
+    reported = gpu.parse("40, 1000, 75.5\n60, 500, [N/A]\nnonsense\n")
 
-    assert told == gpu.GpuUse(50.0, 1500 * gpu.MEBIBYTE, 75.5)
+    assert reported == gpu.GpuUse(50.0, 1500 * gpu.MEBIBYTE, 75.5)
     assert gpu.parse("") is None
 
 
@@ -278,5 +278,5 @@ def test_every_monitor_that_comes_along_measures_a_resource(
     ("value", "text"),
     [(3, "3"), (0.5, "0.5"), (1e-7, "0.0000001"), (2.0, "2"), (-0.0, "0"), (float("nan"), None)],
 )
-def test_numbers_are_told_plain_and_decimal(value: float, text: str | None) -> None:
+def test_numbers_are_reported_plain_and_decimal(value: float, text: str | None) -> None:
     assert value_text(value) == text

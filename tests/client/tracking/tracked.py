@@ -13,7 +13,7 @@ from tocsin.client.tracking import Workflow
 PATIENCE_S = 30.0
 
 
-class Heard:
+class Received:
     """A blackboard in this process, and every message that came of the concepts asked for."""
 
     def __init__(self, *concepts: str) -> None:
@@ -28,7 +28,7 @@ class Heard:
 
     def of(self, concept: str) -> list[dict[str, str]]:
         """The pairs of each message that has the concept."""
-        return [told.pairs for told in self.messages if concept in told.pairs]
+        return [reported.pairs for reported in self.messages if concept in reported.pairs]
 
     @contextmanager
     def workflow(self, spool: Path, **named: object) -> Iterator[Workflow]:

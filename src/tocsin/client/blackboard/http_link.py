@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from typing import Self
+from collections.abc import Iterable
 
 import msgspec
 
 from tocsin.client.blackboard.link import Delivered
-from tocsin.client.blackboard.remote import ReconnectingSubscription, delivered, in_requests
-from tocsin.client.incoming.live import STREAM_IDLE_S
+from tocsin.client.blackboard.remote import ReconnectingSubscription, RemoteLink, delivered
+from tocsin.client.incoming.reconnecting import STREAM_IDLE_S
 from tocsin.client.requests import JSON_HEADERS, query
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import Connection, HttpConnection
@@ -18,7 +17,7 @@ from tocsin.client.transport.refusal import Response
 from tocsin.client.transport.runtime import BLOCKING, cannot_reach, run
 from tocsin.client.transport.sse import POSITION, StreamReader
 from tocsin.errors import CannotReachBroker
-from tocsin.wire.blackboard.messages import Message, Profile
+from tocsin.wire.blackboard.messages import Profile
 
 # A broker that takes longer counts as unreachable; its messages are kept and sent again.
 PUBLISH_TIMEOUT_S = 10.0
@@ -27,32 +26,14 @@ POLL_SLACK_S = 10.0
 POLL_S_MAX = 60.0
 
 
-class HttpLink:
+class HttpLink(RemoteLink):
     """Opens a connection on first use, and again after it broke."""
 
-    is_remote = True
-
     def __init__(self, broker: str | Address | None = None) -> None:
-        self.address = broker if isinstance(broker, Address) else broker_address(broker)
-        if self.address.tls:
-            # Here, and not in a thread at the first request: a fork meanwhile would hang the child.
-            import ssl  # noqa: F401
+        super().__init__(broker if isinstance(broker, Address) else broker_address(broker))
         self._publishing = Connection(self.address, timeout_s=PUBLISH_TIMEOUT_S)
         self._watching = Connection(self.address)
         self._was_there = False
-
-    @property
-    def name(self) -> str:
-        return str(self.address)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def publish(self, messages: Sequence[Message]) -> int:
-        return sum(self._publish(body) for body in in_requests(messages))
 
     def _publish(self, body: bytes) -> int:
         began = time.monotonic()

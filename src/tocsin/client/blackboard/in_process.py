@@ -6,9 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from threading import Condition
-from typing import Self
 
 from tocsin.client.blackboard.link import Delivered
+from tocsin.client.closeable import Closeable
 from tocsin.matching.lookup_index import LookupIndex
 from tocsin.ontology import Vocabulary, in_use
 from tocsin.wire.blackboard.messages import Message, Profile
@@ -92,14 +92,14 @@ class InProcessBlackboard:
             self._changed.notify_all()
 
     def reopened(self) -> InProcessBlackboard:
-        # Who subscribed did so in the parent; nobody in the child can hear.
+        # Who subscribed did so in the parent; nobody in the child can receive.
         return InProcessBlackboard(self.vocabulary, name=self.name)
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-class InProcessSubscription:
+class InProcessSubscription(Closeable):
     """What waits for one subscriber; `dropped` counts what it did not take in time."""
 
     def __init__(self, changed: Condition, forget: Callable[[InProcessSubscription], None]) -> None:
@@ -131,9 +131,3 @@ class InProcessSubscription:
             self._closed = True
             self._changed.notify_all()
         self._forget(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

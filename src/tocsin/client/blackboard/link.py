@@ -45,7 +45,7 @@ class Link(Protocol):
 
     @property
     def is_remote(self) -> bool:
-        """True if it may be away, so that what was last heard of it is worth keeping."""
+        """True if it may be away, so that its last profile is worth keeping."""
 
     def publish(self, messages: Sequence[Message]) -> int:
         """Hand over messages; how many were new. They are kept when this returns."""

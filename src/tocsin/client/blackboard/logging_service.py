@@ -66,13 +66,13 @@ class FileJournal:
         if not new:
             return
         if self._file.tell() >= self._bytes_max:
-            self._turn_over()
+            self._rotate()
         self._file.write("".join([_line(each) for each in new]).encode())
         self._file.flush()
         os.fsync(self._file.fileno())
         self.place = new[-1].seq
 
-    def _turn_over(self) -> None:
+    def _rotate(self) -> None:
         self._file.close()
         for number in range(self._files_max - 1, 0, -1):
             older = _numbered(self._path, number - 1)
@@ -172,7 +172,7 @@ def open_journal(path: Path) -> Journal:
         ) from None
 
 
-def keep_log(
+def write_log(
     link: Link,
     concepts: Iterable[str],
     journal: Journal,

@@ -4,13 +4,14 @@ are active when they are made, as one in process is, and reconnect when the conn
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Self
 
 import msgspec
 
 from tocsin.client.blackboard.link import Delivered
+from tocsin.client.closeable import Closeable
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.retry import is_transient
 from tocsin.client.transport.runtime import cannot_reach
@@ -61,7 +62,30 @@ def delivered(data: bytes | str, seq: int = 0) -> Delivered | None:
     return Delivered(found.seq or seq, Message(found.pairs, found.id, found.source, found.time))
 
 
-class ReconnectingSubscription(ABC):
+class RemoteLink(Closeable):
+    """What links to a broker share."""
+
+    is_remote = True
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        if address.tls:
+            # Here, and not in a thread at the first request: a fork meanwhile would hang the child.
+            import ssl  # noqa: F401
+
+    @property
+    def name(self) -> str:
+        return str(self.address)
+
+    def publish(self, messages: Sequence[Message]) -> int:
+        return sum(self._publish(body) for body in in_requests(messages))
+
+    @abstractmethod
+    def _publish(self, body: bytes) -> int:
+        """Send one request; how many of its messages are new."""
+
+
+class ReconnectingSubscription(Closeable):
     """When the connection broke, it goes on after the last message it handed out."""
 
     def __init__(self, address: Address, concepts: tuple[str, ...], after: int | None) -> None:
@@ -79,10 +103,6 @@ class ReconnectingSubscription(ABC):
     @abstractmethod
     def _disconnect(self) -> None:
         """Close the connection; the next read opens another."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End it, from any thread."""
 
     def started(self) -> Self:
         """Itself, once the broker has it; raises a refusal, and CannotReachBroker."""
@@ -116,9 +136,3 @@ class ReconnectingSubscription(ABC):
             if came or time.monotonic() >= deadline:
                 return came
         return []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from itertools import count
 from threading import Condition, Thread
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
 from tocsin.client.blackboard.link import Delivered
-from tocsin.client.blackboard.remote import ReconnectingSubscription, delivered, in_requests
+from tocsin.client.blackboard.remote import ReconnectingSubscription, RemoteLink, delivered
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.refusal import refusal
 from tocsin.client.transport.runtime import cannot_reach
 from tocsin.client.transport.websocket import WebSocket
 from tocsin.errors import CannotReachBroker, TocsinError
-from tocsin.wire.blackboard.messages import Message, Profile
+from tocsin.wire.blackboard.messages import Profile
 
 PUBLISH_TIMEOUT_S = 10.0
 READ_S = 1.0
@@ -45,16 +45,11 @@ def _copied(error: Exception) -> CannotReachBroker:
     return CannotReachBroker(str(error), remedy="Try again.")
 
 
-class WebSocketLink:
+class WebSocketLink(RemoteLink):
     """One socket for publishing and the profile, read by a thread; one for each subscription."""
 
-    is_remote = True
-
     def __init__(self, broker: str | Address | None = None) -> None:
-        self.address = websocket_address(broker)
-        if self.address.tls:
-            # Here, and not in a thread at the first request: a fork meanwhile would hang the child.
-            import ssl  # noqa: F401
+        super().__init__(websocket_address(broker))
         self._changed = Condition()
         self._socket: WebSocket | None = None
         self._lost: TocsinError | None = None
@@ -63,19 +58,6 @@ class WebSocketLink:
         self._answers: dict[int, dict[str, Any]] = {}
         self._profile: Profile | None = None
         self._interruptions = 0
-
-    @property
-    def name(self) -> str:
-        return str(self.address)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def publish(self, messages: Sequence[Message]) -> int:
-        return sum(self._publish(body) for body in in_requests(messages))
 
     def _publish(self, body: bytes) -> int:
         with self._changed:

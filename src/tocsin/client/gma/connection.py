@@ -18,7 +18,7 @@ from typing import Final, cast
 
 from tocsin.client.gma.peer_errors import one_line
 from tocsin.errors import TocsinError
-from tocsin.wire.framing import FrameCutter, framed
+from tocsin.wire.framing import FrameSplitter, framed
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import Conversation, Received
 from tocsin.wire.gma.peer import receive, reply_to
@@ -60,7 +60,7 @@ class PeerConnection(asyncio.Protocol):
         self._partial_messages = partial_messages or PartialMessages()
         self._partial_bytes = 0
         self._frames: deque[bytes] = deque()  # that wait for their turn
-        self._cutter = FrameCutter(frame_bytes_max)
+        self._splitter = FrameSplitter(frame_bytes_max)
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._why: str | None = None
@@ -68,7 +68,7 @@ class PeerConnection(asyncio.Protocol):
         self._stall_timer: asyncio.TimerHandle | None = None
         self._close_timer: asyncio.TimerHandle | None = None
         self._held: set[str] = set()  # reasons not to read
-        self._was_heard = False
+        self._has_received = False
         self.is_clogged = False
         self.message_bytes = 0  # of the one that is being handled
 
@@ -166,12 +166,12 @@ class PeerConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         frames: list[bytes] = []
-        is_first, self._was_heard = not self._was_heard, True
+        is_first, self._has_received = not self._has_received, True
         if is_first and data.startswith(_TLS_ALERT):
             self._fault(_SPEAKS_TLS)
             return
         try:
-            frames = self._cutter.cut(data)
+            frames = self._splitter.split(data)
         except TocsinError as error:
             self._fault(str(error))
         self._frames.extend(frames)
@@ -209,10 +209,10 @@ class PeerConnection(asyncio.Protocol):
 
     def _watch_frame(self, *, is_new: bool) -> None:
         """Give a message that has begun its time; bytes that trickle in give it no more."""
-        self._count_partial(self._cutter.waiting)
-        if is_new or not self._cutter.waiting:
+        self._count_partial(self._splitter.waiting)
+        if is_new or not self._splitter.waiting:
             self._frame_deadline.cancel()
-        if not self._frame_deadline.is_set and self._cutter.waiting and self.is_open:
+        if not self._frame_deadline.is_set and self._splitter.waiting and self.is_open:
             self._frame_deadline.start(
                 FRAME_S_MAX, self._frame_overdue, is_stopped=bool(self._held)
             )
@@ -248,7 +248,7 @@ class PeerConnection(asyncio.Protocol):
                 timer.cancel()
         if self._why is None:
             self._why = str(error) if error else "the other side closed the connection"
-            if not self._accepted and not self._was_heard and not self._is_tls:
+            if not self._accepted and not self._has_received and not self._is_tls:
                 self._why += f" without an answer; {_SPEAKS_TLS}"
         self.closed(self._why)
         self._let_go()
@@ -259,8 +259,8 @@ class PeerConnection(asyncio.Protocol):
         self._count_partial(0)
         self._transport = None
         self._frames.clear()
-        self._cutter.refusal = None  # which was raised, and holds what it was raised from
-        self._cutter = FrameCutter(0)
+        self._splitter.refusal = None  # which was raised, and holds what it was raised from
+        self._splitter = FrameSplitter(0)
 
 
 def _watch(opened: socket.socket) -> None:

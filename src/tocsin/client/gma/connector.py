@@ -40,8 +40,8 @@ class Connector:
     ) -> None:
         self.address = address
         self.timeout_s = timeout_s
-        self.keeps = False
-        self.knows_us = False  # the peer has replied in words that are not in the paper
+        self.keep_open = False
+        self.is_tocsin = False  # the peer has replied in words that are not in the paper
         self.subscribers: set[object] = set()
         self._context = context
         self._roles = roles
@@ -59,7 +59,7 @@ class Connector:
     def is_open(self) -> bool:
         return self._outgoing is not None and self._outgoing.is_open
 
-    def another(self) -> Connector:
+    def copy(self) -> Connector:
         """One more to the same peer."""
         connector = Connector(
             self.address,
@@ -69,7 +69,7 @@ class Connector:
             timeout_s=self.timeout_s,
             chance=self._chance,
         )
-        connector.knows_us = self.knows_us
+        connector.is_tocsin = self.is_tocsin
         return connector
 
     async def open(self, *, is_plain: bool = False, is_urgent: bool = False) -> OutgoingConnection:
@@ -100,7 +100,7 @@ class Connector:
         if self._outgoing is not None:
             self._outgoing.close("this side closes")
 
-    def hung_up(self, outgoing: OutgoingConnection) -> None:
+    def connection_closed(self, outgoing: OutgoingConnection) -> None:
         if outgoing is self._outgoing:
             self._outgoing = None
             self._fail(self._loop.time() - outgoing.opened_s)
@@ -145,7 +145,9 @@ class Connectors:
     def to(self, address: PeerAddress, context: ssl.SSLContext | None) -> Connector:
         """The connector to a peer; another one if so many share it already."""
         self._connectors = [
-            connector for connector in self._connectors if connector.subscribers or connector.keeps
+            connector
+            for connector in self._connectors
+            if connector.subscribers or connector.keep_open
         ]
         for connector in self._connectors:
             if connector.address == address and len(connector.subscribers) < SUBSCRIBERS_MAX:
@@ -179,11 +181,11 @@ async def dial(
     except ssl.SSLCertVerificationError as error:
         raise cannot_reach(address, *untrusted(error, address.host)) from None
     except (OSError, UnicodeError) as error:
-        raise cannot_reach(address, _words(error)) from None
+        raise cannot_reach(address, _reason(error)) from None
     return connection
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return f"the TLS handshake failed ({error.reason or error})"
     return str(error)

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from threading import Lock, RLock
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
+from tocsin.client.closeable import Closeable
 from tocsin.client.gma.address import DEFAULT_ADDRESS, read_address
 from tocsin.client.gma.connection import IdSource
 from tocsin.client.gma.connector import Connector, Connectors
@@ -38,7 +39,7 @@ _MARGIN_S: Final = 5.0  # the loop's own time-outs come first
 T = TypeVar("T")
 
 
-class Consumer:
+class Consumer(Closeable):
     """Any thread may call it. `producer` is an address, without it that of the broker here.
 
     With `listen` it takes events from producers that call: iterate over it, or `take`.
@@ -75,14 +76,8 @@ class Consumer:
                 self._thread.close()
                 raise
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __del__(self) -> None:
-        # `Consumer(...).query(...)` in one connector leaves nobody to close it.
+        # `Consumer(...).query(...)` in one line leaves nobody to close it.
         if hasattr(self, "_thread") and not self._closed:
             self._closed = True
             self._thread.close()
@@ -91,7 +86,7 @@ class Consumer:
 
     def event_names(self) -> list[EventName]:
         """Which events the producer has."""
-        reply = self._ask(lambda conversation: conversation.event_names())
+        reply = self._request(lambda conversation: conversation.event_names())
         assert isinstance(reply, m.EventNamesReply), "no other reply answers it"
         return list(reply.names)
 
@@ -101,7 +96,7 @@ class Consumer:
         """One event, now."""
         asked = without_period(parameters_of(read_name(name), None, parameters))
         wanted = read_filter(filter)
-        reply = self._ask(
+        reply = self._request(
             lambda conversation: conversation.query(asked, filter),
             None if wanted is None else lambda conversation: conversation.query(asked),
         )
@@ -200,10 +195,14 @@ class Consumer:
         if self._producer_peers is not None:
             await self._producer_peers.close()
 
-    def _ask(self, ask: Ask, unfiltered: Ask | None = None) -> m.Reply:
+    def _request(self, build: BuildRequest, unfiltered: BuildRequest | None = None) -> m.Reply:
         self._check_open()
         # Twice, because what was kept open may be closed; and each time to connect and to ask.
-        return self._in_loop(self._asked(ask, unfiltered), self._timeout_s * 6 + _MARGIN_S)
+        return self._in_loop(self._send(build, unfiltered), self._timeout_s * 6 + _MARGIN_S)
+
+    async def _send(self, build: BuildRequest, unfiltered: BuildRequest | None) -> m.Reply:
+        connector = self._connectors.to(self._address, self._calling)
+        return await send_request(connector, build, unfiltered)
 
     def _in_loop(self, work: Coroutine[Any, Any, T], timeout_s: float) -> T:
         try:
@@ -215,26 +214,25 @@ class Consumer:
                 raise
             raise cannot_reach(self._address, "this consumer is closed") from None
 
-    async def _asked(self, ask: Ask, unfiltered: Ask | None) -> m.Reply:
-        return await inquire(self._connectors.to(self._address, self._calling), ask, unfiltered)
-
     def _check_open(self) -> None:
         if self._closed:
             raise cannot_reach(self._address, "this consumer is closed")
 
 
-Ask = Callable[[c.Conversation], m.QueryRequest | m.EventNamesRequest]
+BuildRequest = Callable[[c.Conversation], m.QueryRequest | m.EventNamesRequest]
 
 
-async def inquire(connector: Connector, ask: Ask, unfiltered: Ask | None = None) -> m.Reply:
+async def send_request(
+    connector: Connector, build: BuildRequest, unfiltered: BuildRequest | None = None
+) -> m.Reply:
     """The reply that says Success; raises if it does not, or none comes.
 
     `unfiltered` asks for the same without the filter, for a peer that does not support one.
     """
-    connector.keeps = True  # who asks once asks again
-    found = await _asked(connector, ask)
-    if unfiltered is not None and not connector.knows_us and _is_foreign(connector, found):
-        found = await _asked(connector, unfiltered)
+    connector.keep_open = True  # who asks once asks again
+    found = await _send_with_retry(connector, build)
+    if unfiltered is not None and not connector.is_tocsin and _is_foreign(connector, found):
+        found = await _send_with_retry(connector, unfiltered)
     if isinstance(found, str):
         raise cannot_reach(connector.address, found)
     if found.returned != m.SUCCESS:
@@ -249,19 +247,19 @@ def _is_foreign(connector: Connector, found: m.Reply | str) -> bool:
     return found.returned != m.SUCCESS and not is_ours(refused(connector.address, found.detail))
 
 
-async def _asked(connector: Connector, ask: Ask) -> m.Reply | str:
+async def _send_with_retry(connector: Connector, build: BuildRequest) -> m.Reply | str:
     """The reply, or why the connection was closed without one."""
     was_open = connector.is_open
-    found = await _asked_once(connector, ask)
+    found = await _send_once(connector, build)
     # What was kept open may have been closed at the other end; to ask twice does no harm.
-    return await _asked_once(connector, ask) if was_open and isinstance(found, str) else found
+    return await _send_once(connector, build) if was_open and isinstance(found, str) else found
 
 
-async def _asked_once(connector: Connector, ask: Ask) -> m.Reply | str:
+async def _send_once(connector: Connector, build: BuildRequest) -> m.Reply | str:
     outgoing = await connector.open(is_urgent=True)
     try:
         async with asyncio.timeout(connector.timeout_s):
-            reply = await outgoing.inquire(ask(outgoing.conversation))
+            reply = await outgoing.send_request(build(outgoing.conversation))
     except TimeoutError:
         if not outgoing.users:
             outgoing.abort("it did not reply")

@@ -82,7 +82,7 @@ NOTHING_YET: Final = "no such event has happened yet"
 SUBSCRIPTIONS_MAX: Final = 10_000  # of all peers
 
 
-class _Taker:
+class _SubscriptionSender:
     """Takes the events of one subscription, which is called so by its consumer, and sends them."""
 
     def __init__(self, peer: ConsumerPeer, peer_id: str) -> None:
@@ -100,7 +100,7 @@ class _Taker:
 class _Subscribed(NamedTuple):
     subscription: c.Subscription
     demand: Demand
-    taker: _Taker
+    taker: _SubscriptionSender
 
 
 class ConsumerPeer(AcceptedPeer):
@@ -165,7 +165,7 @@ class ConsumerPeer(AcceptedPeer):
             self._all.lost(given_up)
 
     def send_error(self, message: m.EventMessage) -> None:
-        """Tell of an error now, or not at all: who does not read needs no more to read."""
+        """Send an error now, or not at all: who does not read needs no more to read."""
         if not self.is_clogged:
             self.send(message)
 
@@ -181,7 +181,7 @@ class ConsumerPeer(AcceptedPeer):
         offer = self._all.offers.wanted(request.parameters)
         if not self._all.may_subscribe():
             raise Busy("the producer has no room for more subscriptions", remedy="Come back later.")
-        taker = _Taker(self, request.subscription_id)
+        taker = _SubscriptionSender(self, request.subscription_id)
         demand = Demand(self._thread, offer, request.parameters, request.filter, taker)
         agreed = None
         if request.filter is not None or request.options is not None:

@@ -24,12 +24,12 @@ from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 
-KEPT_EVENTS_MAX = 10_000
-KEPT_BYTES_MAX = 16 << 20
+QUEUED_EVENTS_MAX = 10_000
+QUEUED_BYTES_MAX = 16 << 20
 IN_FLIGHT_MAX = 256  # sent, and not answered; a conversation keeps track of 1,000
 
 
-class Kept(NamedTuple):
+class QueuedEvent(NamedTuple):
     """An event under its number, the so-manieth of its feed; its element as it is sent."""
 
     number: str
@@ -43,8 +43,8 @@ class Outbox:
 
     def __init__(
         self,
-        events_max: int = KEPT_EVENTS_MAX,
-        bytes_max: int = KEPT_BYTES_MAX,
+        events_max: int = QUEUED_EVENTS_MAX,
+        bytes_max: int = QUEUED_BYTES_MAX,
         in_flight_max: int = IN_FLIGHT_MAX,
         new_number: Callable[[], str] | None = None,
     ) -> None:
@@ -53,8 +53,8 @@ class Outbox:
         self._events_max = events_max
         self._bytes_max = bytes_max
         self._in_flight_max = in_flight_max
-        self._unsent: OrderedDict[str, Kept] = OrderedDict()
-        self._in_flight: OrderedDict[str, Kept] = OrderedDict()
+        self._unsent: OrderedDict[str, QueuedEvent] = OrderedDict()
+        self._in_flight: OrderedDict[str, QueuedEvent] = OrderedDict()
         self._size = 0
         self._count = 0
         self.dropped = 0
@@ -69,34 +69,34 @@ class Outbox:
     def put(self, content: bytes) -> None:
         """Keep an event; the oldest go if there is no room."""
         self._count += 1
-        kept = Kept(self._new_number(), self._count, content)
-        self._unsent[kept.number] = kept
+        queued = QueuedEvent(self._new_number(), self._count, content)
+        self._unsent[queued.number] = queued
         self._size += len(content)
         while len(self) > self._events_max or (self._size > self._bytes_max and len(self) > 1):
             _, oldest = (self._in_flight or self._unsent).popitem(last=False)
             self._size -= len(oldest.content)
             self.dropped += 1
 
-    def next(self) -> Kept | None:
+    def next(self) -> QueuedEvent | None:
         """What to send now, which is then in flight; None if enough is."""
         if not self._unsent or len(self._in_flight) >= self._in_flight_max:
             return None
-        number, kept = self._unsent.popitem(last=False)
-        self._in_flight[number] = kept
-        return kept
+        number, queued = self._unsent.popitem(last=False)
+        self._in_flight[number] = queued
+        return queued
 
     def settle(self, number: str) -> bool:
         """It has arrived, or will never; False if it is not in flight."""
-        kept = self._in_flight.pop(number, None)
-        if kept is None:
+        queued = self._in_flight.pop(number, None)
+        if queued is None:
             return False
-        self._size -= len(kept.content)
+        self._size -= len(queued.content)
         return True
 
     def rewind(self) -> None:
         """The connection is gone: what is in flight is to be sent again, before the rest."""
-        for number, kept in reversed(self._in_flight.items()):
-            self._unsent[number] = kept
+        for number, queued in reversed(self._in_flight.items()):
+            self._unsent[number] = queued
             self._unsent.move_to_end(number, last=False)
         self._in_flight.clear()
 
@@ -150,11 +150,11 @@ class Feed:
         self._resubscriber: Resubscriber | None = None
         self._remote: RemoteSubscription | None = None
         self._answers = False
-        self.comes_back = False
+        self.retries_after_end = False
         self.has_filter = False  # it is applied here
         self._answer_timer: asyncio.TimerHandle | None = None
         self._busy_timer: asyncio.TimerHandle | None = None
-        self._put_off = 0  # how often it was busy, one time after the other
+        self._busy_count = 0  # how often it was busy, one time after the other
         self._highest = 0
         self.state = CONNECTING
         self.error: str | None = None
@@ -176,9 +176,9 @@ class Feed:
         """Wait until everything arrived, or is sent if nothing is acknowledged; False if not."""
         deadline = time.monotonic() + timeout_s
         with suppress(RuntimeError, TimeoutError):
-            self._thread.ask(_nothing(), timeout_s)  # what was emitted before this has come in
+            self._thread.ask(_no_op(), timeout_s)  # what was emitted before this has come in
         with self._changed:
-            while not self._is_clear():
+            while not self._is_flushed():
                 left_s = deadline - time.monotonic()
                 if left_s <= 0 or self.state == ENDED:
                     return False
@@ -188,7 +188,7 @@ class Feed:
 
     def close(self) -> None:
         """Send what is left, if that is soon done, and end the subscription."""
-        self._thread.call(self.make_no_more)
+        self._thread.call(self.stop_source)
         if self.state == OPEN:
             self.flush(CLOSE_S_MAX)
         with suppress(RuntimeError, TimeoutError):
@@ -197,22 +197,22 @@ class Feed:
     # In the loop's thread
 
     def begin(self, resubscriber: Resubscriber, source: Source) -> None:
-        """Set out."""
+        """Start the subscription and the source."""
         self._resubscriber, self._source = resubscriber, source
         resubscriber.start()
         source.start()
 
-    def make_no_more(self) -> None:
+    def stop_source(self) -> None:
         """What there is, is all there will be."""
         if self._source is not None:
             self._source.stop()
 
     async def end(self) -> None:
-        """Take leave."""
+        """End the subscription."""
         if self._resubscriber is not None:
             self._stop()
             await self._resubscriber.end("the producer ended the feed")
-            self._become(ENDED, self.error)
+            self._set_state(ENDED, self.error)
 
     def deliver(self, made: EncodedEvent) -> None:
         """An event was made that passes the filter."""
@@ -228,7 +228,7 @@ class Feed:
         if self._remote is not None:
             self._remote.send_error(failed.error, failed.detail)
 
-    def asks(
+    def subscribe_request(
         self, conversation: c.Conversation, *, is_plain: bool
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
         options = m.Options(role=c.PRODUCER, acknowledge=self._nonce)
@@ -238,27 +238,27 @@ class Feed:
         self._remote = remote
         agreed = remote.subscription.agreed
         self._answers = bool(agreed and agreed.acknowledge)
-        self.comes_back = self._answers
+        self.retries_after_end = self._answers
         if self.state == REFUSED and self._source is not None:
             self._source.start()
-        self._become(OPEN, None)
+        self._set_state(OPEN, None)
         self._pump()
 
     def has_room(self) -> None:
         self._pump()
 
-    def arrived(self, message: m.EventMessage) -> None:
+    def event_received(self, message: m.EventMessage) -> None:
         raise AssertionError("a conversation lets no event through to a producer")
 
-    def answered(self, reply: m.EventReply) -> None:
+    def reply_received(self, reply: m.EventReply) -> None:
         is_success = reply.returned == m.SUCCESS
         detail = one_line(reply.detail or "")
         if not is_success and any(f"[{code}]" in detail for code in _LATER):
-            self._put_it_off(detail)
+            self._back_off(detail)
         elif self._outbox.settle(reply.request_id):
             if is_success:
                 self.acknowledged += 1
-                self._put_off = 0
+                self._busy_count = 0
             else:
                 self._refused += 1
                 self.error = detail or "it does not say why"
@@ -266,34 +266,34 @@ class Feed:
         self._watch(is_new=True)
         self._pump()
 
-    def lost(self, error: TocsinError) -> bool:
+    def disconnected(self, error: TocsinError) -> bool:
         self._remote = None
         self._watch(is_new=True, is_off=True)
         self._outbox.rewind()
         if isinstance(error, BrokerRefused) and error.broker_code not in _LATER:
             if self.state != REFUSED and self._source is not None:
                 self._source.stop()
-            self._become(REFUSED, str(error))
+            self._set_state(REFUSED, str(error))
         elif self.state != REFUSED:
-            self._become(CONNECTING, str(error))
+            self._set_state(CONNECTING, str(error))
         return True
 
-    def over(self, why: str) -> None:
+    def subscription_ended(self, why: str) -> None:
         self._remote = None
         self._stop()
-        self._become(ENDED, self.error if self.state == ENDED else why)
+        self._set_state(ENDED, self.error if self.state == ENDED else why)
 
     def _stop(self) -> None:
-        self.make_no_more()
+        self.stop_source()
         self._watch(is_new=True, is_off=True)
 
-    def _put_it_off(self, why: str) -> None:
+    def _back_off(self, why: str) -> None:
         """The consumer takes nothing now: what it was sent is sent again, after a pause."""
         if self._busy_timer is None:
-            self._put_off += 1
-            wait_s = pause_s(self._put_off, self._chance())
+            self._busy_count += 1
+            wait_s = pause_s(self._busy_count, self._chance())
             self._busy_timer = self._thread.loop.call_later(wait_s, self._try_again)
-            self._become(BUSY, why)
+            self._set_state(BUSY, why)
 
     def _try_again(self) -> None:
         self._busy_timer = None
@@ -305,7 +305,7 @@ class Feed:
             self._busy_timer = self._thread.loop.call_later(pause_s(0, 1.0), self._try_again)
             return
         self._outbox.rewind()
-        self._become(OPEN, None)
+        self._set_state(OPEN, None)
         self._pump()
 
     def _pump(self) -> None:
@@ -314,20 +314,20 @@ class Feed:
             remote is not None
             and self.state == OPEN
             and remote.may_send
-            and (kept := self._outbox.next()) is not None
+            and (queued := self._outbox.next()) is not None
         ):
-            self._send(remote, kept)
+            self._send(remote, queued)
         self._watch(is_new=False)
         with self._changed:
             self._changed.notify_all()
 
-    def _send(self, remote: RemoteSubscription, kept: Kept) -> None:
-        remote.send_event(kept.content, kept.number if self._answers else None)
-        if kept.at > self._highest:
-            self._highest = kept.at
+    def _send(self, remote: RemoteSubscription, queued: QueuedEvent) -> None:
+        remote.send_event(queued.content, queued.number if self._answers else None)
+        if queued.at > self._highest:
+            self._highest = queued.at
             self.sent += 1
         if not self._answers:
-            self._outbox.settle(kept.number)
+            self._outbox.settle(queued.number)
 
     def _watch(self, *, is_new: bool, is_off: bool = False) -> None:
         """Give the oldest event in flight its time to be answered."""
@@ -340,7 +340,7 @@ class Feed:
             why = f"it did not answer an event within {ANSWER_S_MAX:g} s"
             self._answer_timer = self._thread.loop.call_later(ANSWER_S_MAX, remote.drop, why)
 
-    def _become(self, state: str, error: str | None) -> None:
+    def _set_state(self, state: str, error: str | None) -> None:
         if state != BUSY and self._busy_timer is not None:
             self._busy_timer.cancel()
             self._busy_timer = None
@@ -348,12 +348,12 @@ class Feed:
             self.state, self.error = state, error
             self._changed.notify_all()
 
-    def _is_clear(self) -> bool:
+    def _is_flushed(self) -> bool:
         remote = self._remote
         return not len(self._outbox) and (
             self._answers or remote is None or remote.unread_bytes == 0
         )
 
 
-async def _nothing() -> None:
+async def _no_op() -> None:
     """Only to be waited for."""

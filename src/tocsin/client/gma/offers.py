@@ -39,7 +39,7 @@ NAMED_MAX = 20  # how many of them an error lists
 Make = Callable[[Values], Result]
 
 
-class Interested(Protocol):
+class EmitSubscriber(Protocol):
     """Somebody who subscribed."""
 
     def emitted(self, made: EncodedEvent) -> None:
@@ -50,14 +50,18 @@ class Offer:
     """A kind of event. Without a maker its events happen when they are emitted."""
 
     def __init__(
-        self, name: EventName, parameters: tuple[str, ...], period_s: float, maker: Maker | None
+        self,
+        name: EventName,
+        parameters: tuple[str, ...],
+        period_s: float,
+        maker: EventMaker | None,
     ) -> None:
         self.name = name
         self.parameters = parameters
         self.period_s = period_s
         self.maker = maker
         self.last: list[EncodedEvent] = []  # what was emitted, all at once
-        self.demands: set[Interested] = set()
+        self.demands: set[EmitSubscriber] = set()
 
     def check(self, asked: tuple[Element, ...]) -> None:
         """BadMessage if a parameter is none of this offer's: it would be ignored in silence."""
@@ -112,7 +116,7 @@ class Offers:
                 f"period_s is {period_s}",
                 remedy=f"Give {PERIOD_S_MIN:g} seconds or more, and at most a year.",
             )
-        maker = None if make is None else Maker(name.local, self._calling(name, make))
+        maker = None if make is None else EventMaker(name.local, self._calling(name, make))
         offer = self._offers[name] = Offer(name, parameters, period_s, maker)
         return offer
 
@@ -154,7 +158,7 @@ Asked = tuple[Element, ...]
 Done = Callable[[Outcome], None]
 
 
-class Maker:
+class EventMaker:
     """`make` is called in its thread, and `done` too, with what came of it."""
 
     def __init__(self, name: str, make: Callable[[Asked], list[EncodedEvent]]) -> None:
@@ -212,7 +216,7 @@ MAKING_S_MAX: Final = 30.0  # then those who wait get an error: it takes too lon
 BUSY = Failed("Busy", "too many events are waiting to be made")
 
 
-class Taker(Protocol):
+class EventReceiver(Protocol):
     """Who gets the events."""
 
     def deliver(self, made: EncodedEvent) -> None:
@@ -231,7 +235,7 @@ class Demand:
         offer: Offer,
         parameters: Parameters,
         filter: str | None,
-        taker: Taker,
+        taker: EventReceiver,
     ) -> None:
         asked_s = period_of(parameters)
         self._thread = thread

@@ -20,10 +20,12 @@ FLIGHTS_MAX: Final = 700  # events that wait for their answer; a conversation ke
 class SubscriptionOwner(Protocol):
     """Whose subscription it is."""
 
-    comes_back: bool  # a peer that says goodbye does so for now, as a broker that is restarted
+    retries_after_end: (
+        bool  # a peer that says goodbye does so for now, as a broker that is restarted
+    )
     has_filter: bool  # which a peer may not support
 
-    def asks(
+    def subscribe_request(
         self, conversation: c.Conversation, *, is_plain: bool
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
         """What is asked of the peer on each connection; if `is_plain`, without the filter."""
@@ -31,19 +33,19 @@ class SubscriptionOwner(Protocol):
     def agreed(self, remote: RemoteSubscription) -> None:
         """The peer agreed: events may flow."""
 
-    def arrived(self, message: m.EventMessage) -> None:
+    def event_received(self, message: m.EventMessage) -> None:
         """An event, or an error in its remote."""
 
-    def answered(self, reply: m.EventReply) -> None:
+    def reply_received(self, reply: m.EventReply) -> None:
         """An answer to an event of ours."""
 
     def has_room(self) -> None:
         """The peer has read on, or answered."""
 
-    def lost(self, error: TocsinError) -> bool:
+    def disconnected(self, error: TocsinError) -> bool:
         """There is no connection, or no agreement; True to try again."""
 
-    def over(self, why: str) -> None:
+    def subscription_ended(self, why: str) -> None:
         """It is over, and nothing is tried again."""
 
 
@@ -98,7 +100,7 @@ class RemoteSubscription:
         self._outgoing.send_event(self, content, number)
 
     def send_error(self, error: str, detail: str) -> None:
-        """Tell of an error in place of an event now, or not at all."""
+        """Send an error in place of an event now, or not at all."""
         if self.is_open and not self._outgoing.is_clogged:
             assert self.subscription.peer_id is not None, "it is open"
             message = m.EventMessage(self.subscription.peer_id, error=error, error_detail=detail)
@@ -116,9 +118,9 @@ class RemoteSubscription:
         """Give the connection up."""
         self._outgoing.abort(why)
 
-    def leave(self) -> asyncio.Future[m.Reply | None] | None:
-        """Take leave; the reply to it, if the peer has to be notified."""
-        return self._outgoing.part(self)
+    def unsubscribe(self) -> asyncio.Future[m.Reply | None] | None:
+        """End it; the reply of the peer, if it has to be notified."""
+        return self._outgoing.unsubscribe(self)
 
     def end(self, why: str, outcome: bool | BrokerRefused = False) -> None:
         """It is over."""
@@ -128,22 +130,24 @@ class RemoteSubscription:
             self.gone.set_result(why)
 
 
-class Home(Protocol):
+class ConnectionOwner(Protocol):
     """Whose connection it is."""
 
     address: PeerAddress
-    keeps: bool  # it is kept when nothing is under way on it
+    keep_open: bool  # it is kept when nothing is under way on it
 
-    def hung_up(self, outgoing: OutgoingConnection) -> None:
+    def connection_closed(self, outgoing: OutgoingConnection) -> None:
         """It is closed."""
 
 
 class OutgoingConnection(PeerConnection):
     """Of the loop's thread alone. `is_plain`: no filter is sent on it."""
 
-    def __init__(self, home: Home, conversation: c.Conversation, *, is_plain: bool) -> None:
+    def __init__(
+        self, owner: ConnectionOwner, conversation: c.Conversation, *, is_plain: bool
+    ) -> None:
         super().__init__(conversation, frame_bytes_max=FRAME_BYTES_MAX, accepted=False)
-        self._home = home
+        self._owner = owner
         self._subscriptions: dict[str, RemoteSubscription] = {}  # by our ids
         self._flights: dict[str, RemoteSubscription] = {}  # by the numbers of events
         self._replies: dict[str, asyncio.Future[m.Reply | None]] = {}
@@ -161,7 +165,7 @@ class OutgoingConnection(PeerConnection):
 
     def ask(self, subscriber: SubscriptionOwner, *, is_plain: bool) -> RemoteSubscription:
         """Ask for a subscription."""
-        request, subscription = subscriber.asks(self.conversation, is_plain=is_plain)
+        request, subscription = subscriber.subscribe_request(self.conversation, is_plain=is_plain)
         remote = RemoteSubscription(self, subscriber, request.request_id, subscription)
         if self.is_open:
             self._subscriptions[subscription.own_id] = remote
@@ -170,7 +174,7 @@ class OutgoingConnection(PeerConnection):
             remote.end("the connection was closed")
         return remote
 
-    def inquire(self, request: m.Request) -> asyncio.Future[m.Reply | None]:
+    def send_request(self, request: m.Request) -> asyncio.Future[m.Reply | None]:
         """Ask something; None comes if the connection is closed first. To cancel it is to give up:
         if a reply comes yet, it is no surprise."""
         future: asyncio.Future[m.Reply | None] = asyncio.get_running_loop().create_future()
@@ -187,8 +191,8 @@ class OutgoingConnection(PeerConnection):
             self.conversation.give_up(request_id)
             self.close_if_idle()
 
-    def part(self, remote: RemoteSubscription) -> asyncio.Future[m.Reply | None] | None:
-        """Take leave of a subscription."""
+    def unsubscribe(self, remote: RemoteSubscription) -> asyncio.Future[m.Reply | None] | None:
+        """End a subscription."""
         if remote.gone.done():
             return None
         conversation = self.conversation
@@ -196,7 +200,7 @@ class OutgoingConnection(PeerConnection):
         if remote.subscription.peer_id is None:
             conversation.give_up(remote.request_id)
         else:
-            goodbye = self.inquire(conversation.unsubscribe(remote.subscription))
+            goodbye = self.send_request(conversation.unsubscribe(remote.subscription))
         self._end(remote, "this side ended the subscription")
         return goodbye
 
@@ -219,7 +223,7 @@ class OutgoingConnection(PeerConnection):
 
     def close_if_idle(self) -> None:
         """Hang up if nobody needs it any more."""
-        if not self.users and not self._home.keeps:
+        if not self.users and not self._owner.keep_open:
             self.close("no subscription is left")
 
     def _end(
@@ -259,17 +263,17 @@ class OutgoingConnection(PeerConnection):
         for future in replies.values():
             if not future.done():
                 future.set_result(None)
-        self._home.hung_up(self)
+        self._owner.connection_closed(self)
 
     def received(self, received: c.Received) -> None:
         match received:
             case c.Subscribed(subscription, detail):
                 self._agreed(self._subscriptions[subscription.own_id], detail)
             case c.Refused(subscription, detail):
-                error = refused(self._home.address, detail)
+                error = refused(self._owner.address, detail)
                 self._end(self._subscriptions[subscription.own_id], error.problem, error)
             case c.EventArrived(subscription, message):
-                self._subscriptions[subscription.own_id].subscriber.arrived(message)
+                self._subscriptions[subscription.own_id].subscriber.event_received(message)
             case c.Answered(_, m.EventReply() as reply):
                 self._answered(reply)
             case c.Answered(_, reply):
@@ -277,7 +281,7 @@ class OutgoingConnection(PeerConnection):
             case c.Ended(subscription):
                 remote = self._subscriptions[subscription.own_id]
                 remote.was_ended = True
-                self._end(remote, f"{self._home.address} ended the subscription")
+                self._end(remote, f"{self._owner.address} ended the subscription")
             case c.SubscribeAsked(request) | c.Asked(request):
                 detail = "nothing can be asked on this connection: its caller asks"
                 self.send(self.conversation.refuse(request, detail))
@@ -294,7 +298,7 @@ class OutgoingConnection(PeerConnection):
         remote = self._flights.pop(reply.request_id, None)
         if remote is not None:
             remote.flights.discard(reply.request_id)
-            remote.subscriber.answered(reply)
+            remote.subscriber.reply_received(reply)
         if was_full:
             self.has_room()
 

@@ -23,7 +23,7 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() else _escaped(each) for each in words)
 
 
-def error_words(error: str, detail: str | None) -> str:
+def error_text(error: str, detail: str | None) -> str:
     """An Error and its ErrorDetail, if there is one."""
     return one_line(f"{error}: {detail}" if detail else error)
 

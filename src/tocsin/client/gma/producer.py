@@ -15,8 +15,9 @@ from contextlib import suppress
 from functools import cache, partial
 from threading import Event, Lock, RLock
 from time import monotonic
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from tocsin.client.closeable import Closeable
 from tocsin.client.gma.address import is_loopback, read_address
 from tocsin.client.gma.connection import IdSource
 from tocsin.client.gma.connector import Connectors
@@ -29,7 +30,7 @@ from tocsin.client.gma.encoded_event import (
     parameters_of,
     stamp_of,
 )
-from tocsin.client.gma.feed import ENDED, KEPT_BYTES_MAX, KEPT_EVENTS_MAX, OPEN, Feed, Outbox
+from tocsin.client.gma.feed import ENDED, OPEN, QUEUED_BYTES_MAX, QUEUED_EVENTS_MAX, Feed, Outbox
 from tocsin.client.gma.listener import listening_context
 from tocsin.client.gma.loop import EmitLimit, LoopThread
 from tocsin.client.gma.offers import Demand, Make, Offer, Offers
@@ -37,7 +38,7 @@ from tocsin.client.gma.registration import (
     ANSWER_S_MAX,
     LEASE_S_MAX,
     LEASE_S_MIN,
-    Listed,
+    DirectoryEntry,
     Registration,
     entry_events,
 )
@@ -60,7 +61,7 @@ CLOSE_S_MAX: Final = 5.0
 WAIT_S_MIN: Final = 0.1  # for what needs a moment, however late it is
 
 
-class Producer:
+class Producer(Closeable):
     """Any thread may call it. `host` is the HostName of events that do not say one ("": none)."""
 
     def __init__(
@@ -94,12 +95,6 @@ class Producer:
             except BaseException:
                 self._thread.close()
                 raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def address(self) -> str | None:
@@ -173,8 +168,8 @@ class Producer:
         period: float | str | None = None,
         filter: str | None = None,
         parameters: Mapping[str, Scalar | Any] | None = None,
-        keep_max: int = KEPT_EVENTS_MAX,
-        keep_bytes_max: int = KEPT_BYTES_MAX,
+        keep_max: int = QUEUED_EVENTS_MAX,
+        keep_bytes_max: int = QUEUED_BYTES_MAX,
     ) -> Feed:
         """Begin a subscription with a consumer, such as an archive or a broker, and keep it up.
 
@@ -264,7 +259,7 @@ class Producer:
             for registration in self._registrations:
                 registration.close()
             for feed in self._feeds:
-                self._thread.call(feed.make_no_more)
+                self._thread.call(feed.stop_source)
             for feed in self._feeds:
                 if feed.state == OPEN:
                     feed.flush(max(0.0, last_s - timeout_s / 2 - monotonic()))
@@ -289,13 +284,15 @@ class Producer:
         if self._closed.is_set():
             raise BadSetting("this producer is closed", remedy="Make another one.")
 
-    def _entry(self, name: str | None, attributes: dict[str, Scalar], *, is_near: bool) -> Listed:
+    def _entry(
+        self, name: str | None, attributes: dict[str, Scalar], *, is_near: bool
+    ) -> DirectoryEntry:
         assert self._consumer_peers.address is not None, "it was looked at before"
         host = self._offers.host or socket.gethostname()
         address = self._consumer_peers.address.seen_as(host)
         events = entry_events(self._offers.all())
         shown = None if address.is_loopback and not is_near else str(address)
-        return Listed(name or address.authority, shown, host, events, attributes)
+        return DirectoryEntry(name or address.authority, shown, host, events, attributes)
 
     def _emitted(self, offer: Offer, made: list[EncodedEvent], size: int) -> None:
         self._emit_limit.leave(size)

@@ -10,17 +10,17 @@ from tocsin.client.gma.connection import IdSource
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.listener import AcceptedPeer, PeerListener
 from tocsin.client.gma.loop import LoopThread
-from tocsin.client.gma.peer_errors import error_words
+from tocsin.client.gma.peer_errors import error_text
 from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 
-REMEMBERED_MAX: Final = 50_000  # numbers; a feed of ours has 256 at most on their way
+SEEN_MAX: Final = 50_000  # numbers; a feed of ours has 256 at most on their way
 _FULL: Final = "the program takes no more"
 
 log = logging.getLogger("tocsin.gma")
 
 
-class Remembered:
+class SeenNumbers:
     """Which numbers came of late, so that what is sent again is not taken twice."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Remembered:
         if (feed, number) in self._seen:
             return False
         self._seen[feed, number] = None
-        if len(self._seen) > REMEMBERED_MAX:
+        if len(self._seen) > SEEN_MAX:
             self._seen.popitem(last=False)
         return True
 
@@ -51,7 +51,7 @@ class ProducerPeer(AcceptedPeer):
             case c.SubscribeAsked(request):
                 self._subscribe(request)
             case c.EventArrived(subscription, message):
-                self._arrived(subscription, message)
+                self._event_received(subscription, message)
             case _:
                 pass
 
@@ -63,16 +63,16 @@ class ProducerPeer(AcceptedPeer):
         reply, _ = self.conversation.accept(request, agreed=agreed)
         self.send(reply)
 
-    def _arrived(self, subscription: c.Subscription, message: m.EventMessage) -> None:
+    def _event_received(self, subscription: c.Subscription, message: m.EventMessage) -> None:
         if message.error is not None:
-            self._all.failed(error_words(message.error, message.error_detail))
+            self._all.failed(error_text(message.error, message.error_detail))
         number, event = message.request_id, message.event
         agreed, size = subscription.agreed, self.message_bytes
         if number is None or agreed is None or agreed.acknowledge is None:
             if event is not None:
                 self._all.take(self, Arrival(event, size))
             return
-        if event is not None and not self._all.remembered.is_new(agreed.acknowledge, number):
+        if event is not None and not self._all.seen.is_new(agreed.acknowledge, number):
             event = None  # it waits, or was taken, already; but this one wants its answer, too
 
         def taken() -> None:
@@ -86,7 +86,7 @@ class ProducerPeers(PeerListener[ProducerPeer]):
 
     def __init__(self, thread: LoopThread, ids: IdSource) -> None:
         super().__init__(thread, ids, lambda: ProducerPeer(self))
-        self.remembered = Remembered()
+        self.seen = SeenNumbers()
         self.inbox = Inbox(lambda: thread.call(self._release))
         self.error: str | None = None
         self.errors = 0

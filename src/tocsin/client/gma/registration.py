@@ -29,7 +29,7 @@ log = logging.getLogger("tocsin.gma")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class DirectoryEntry:
     """The entry of a producer in the directory."""
 
     name: str
@@ -57,7 +57,7 @@ class Registration:
     def __init__(
         self,
         directory: str | None,
-        entry: Callable[[], Listed],
+        entry: Callable[[], DirectoryEntry],
         lease_s: float,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -71,7 +71,7 @@ class Registration:
         self._tried = False
         self._attempt = 0
         self._id: str | None = None
-        self._written: Listed | None = None
+        self._written: DirectoryEntry | None = None
         self.error: str | None = None
         self._thread = Thread(target=self._run, name="tocsin-registration", daemon=True)
 
@@ -93,7 +93,7 @@ class Registration:
 
     def _run(self) -> None:
         while not self._closed:
-            wait_s = self._tend()
+            wait_s = self._write_or_retry()
             with self._changed:
                 self._tried = True
                 self._changed.notify_all()
@@ -101,7 +101,7 @@ class Registration:
         self._directory.close()
         self._withdraw()
 
-    def _tend(self) -> float:
+    def _write_or_retry(self) -> float:
         """Do what is to be done now; how long there is nothing more to do."""
         try:
             self._write()
@@ -140,11 +140,11 @@ class Registration:
 
     def _log_failure(self, error: Exception) -> None:
         is_known = isinstance(error, TocsinError)
-        words = one_line(str(error) if is_known else f"{type(error).__name__}: {error}")
-        if words != self.error:
+        problem = one_line(str(error) if is_known else f"{type(error).__name__}: {error}")
+        if problem != self.error:
             cause = None if is_known else error
-            log.warning("could not register in the directory: %s", words, exc_info=cause)
-        self.error = words
+            log.warning("could not register in the directory: %s", problem, exc_info=cause)
+        self.error = problem
 
     def _withdraw(self) -> None:
         if self._id is None:

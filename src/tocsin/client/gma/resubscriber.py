@@ -69,7 +69,7 @@ class Resubscriber:
         self._over = why
         assert self._task is not None, "it was started"
         try:
-            goodbye = None if self._remote is None else self._remote.leave()
+            goodbye = None if self._remote is None else self._remote.unsubscribe()
             if goodbye is not None:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(GOODBYE_S_MAX):
@@ -81,20 +81,20 @@ class Resubscriber:
         """Go on with a connection of its own, because the others should not wait for this one."""
         log.debug("a subscription at %s gets a connection of its own", self._connector.address)
         self._connector.subscribers.discard(self)
-        self._connector = self._connector.another()
+        self._connector = self._connector.copy()
         self._connector.subscribers.add(self)
         self._is_first = True
         if self._remote is not None:
-            self._remote.leave()
+            self._remote.unsubscribe()
 
     async def _run(self) -> None:
         attempt = 0
         while self._over is None:
             began_s = self._loop.time()
             try:
-                await self._once()
+                await self._attempt_once()
             except TocsinError as error:
-                if not self._subscriber.lost(error):
+                if not self._subscriber.disconnected(error):
                     self._over = error.problem
                     return
                 # A connector that is down has its own pauses.
@@ -105,7 +105,7 @@ class Resubscriber:
             if not is_paced:
                 await asyncio.sleep(pause_s(attempt, self._chance()))
 
-    async def _once(self) -> None:
+    async def _attempt_once(self) -> None:
         """One subscription, until it breaks, which raises; returns if it is over for good."""
         connector = self._connector
         try:
@@ -117,7 +117,7 @@ class Resubscriber:
         self._was_agreed = True
         self._hang_ups = 0
         why = await asyncio.shield(remote.gone)
-        if remote.was_ended and not self._subscriber.comes_back:
+        if remote.was_ended and not self._subscriber.retries_after_end:
             self._over = why
             return
         raise cannot_reach(self._connector.address, why)
@@ -144,26 +144,26 @@ class Resubscriber:
             async with asyncio.timeout(connector.timeout_s):
                 outcome = await asyncio.shield(remote.replied)
         except TimeoutError:
-            remote.leave()
+            remote.unsubscribe()
             if not outgoing.users:
                 outgoing.abort("it did not reply")
             why = f"it did not reply to a SubscribeRequest within {connector.timeout_s:g} s"
             raise cannot_reach(connector.address, why) from None
         if outcome is True:
             self._was_understood = self._was_understood or not is_plain
-            connector.knows_us = connector.knows_us or remote.subscription.agreed is not None
+            connector.is_tocsin = connector.is_tocsin or remote.subscription.agreed is not None
             return remote
         if isinstance(outcome, BrokerRefused) and is_ours(outcome):
             raise outcome
         can_ask_plainer = self._subscriber.has_filter and not is_plain
-        if can_ask_plainer and not (self._was_understood or connector.knows_us):
+        if can_ask_plainer and not (self._was_understood or connector.is_tocsin):
             return None
-        self._blame(outgoing, is_refusal=isinstance(outcome, BrokerRefused))
+        self._record_error(outgoing, is_refusal=isinstance(outcome, BrokerRefused))
         if isinstance(outcome, BrokerRefused):
             raise outcome
         raise cannot_reach(connector.address, remote.gone.result())
 
-    def _blame(self, outgoing: OutgoingConnection, *, is_refusal: bool) -> None:
+    def _record_error(self, outgoing: OutgoingConnection, *, is_refusal: bool) -> None:
         """It may be this one, where others are, that the peer does not bear."""
         if not outgoing.was_agreed:
             return
@@ -178,4 +178,6 @@ class Resubscriber:
         if error is not None:
             log.error("a subscription at %s failed", self._connector.address, exc_info=error)
         self._connector.subscribers.discard(self)
-        self._subscriber.over(self._over or (f"it failed: {error!r}" if error else "all is over"))
+        self._subscriber.subscription_ended(
+            self._over or (f"it failed: {error!r}" if error else "it ended")
+        )

@@ -13,7 +13,7 @@ from tocsin.client.gma.encoded_event import EncodedEvent, read_filter
 from tocsin.client.gma.inbox import Arrival, Inbox
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.outgoing_connection import RemoteSubscription
-from tocsin.client.gma.peer_errors import error_words
+from tocsin.client.gma.peer_errors import error_text
 from tocsin.client.gma.resubscriber import Resubscriber
 from tocsin.errors import BrokerRefused, TocsinError
 from tocsin.wire.gma import conversation as c
@@ -132,7 +132,7 @@ class SubscriptionReceiver:
         self._was_agreed = False
         self._failure: TocsinError | None = None
         self.inbox = Inbox(lambda: thread.call(self._release))
-        self.comes_back = False
+        self.retries_after_end = False
         self.has_filter = self._wanted is not None
         self.why: str | None = None  # it is over
         self.detail: str | None = None
@@ -156,9 +156,9 @@ class SubscriptionReceiver:
         """Take leave."""
         if self._resubscriber is not None:
             await self._resubscriber.end(UNSUBSCRIBED)
-        self.over(UNSUBSCRIBED)
+        self.subscription_ended(UNSUBSCRIBED)
 
-    def asks(
+    def subscribe_request(
         self, conversation: c.Conversation, *, is_plain: bool
     ) -> tuple[m.SubscribeRequest, c.Subscription]:
         filter = None if is_plain else self._filter
@@ -174,17 +174,17 @@ class SubscriptionReceiver:
         self._was_agreed = True
         self._lost_s = None
         self._filters_here = self._wanted is not None and not (agreed and agreed.filtered)
-        self.comes_back = bool(agreed and agreed.context)
+        self.retries_after_end = bool(agreed and agreed.context)
         if self._after is None and agreed is not None:
             self._after = agreed.after
         if self._first is not None and not self._first.done():
             self._first.set_result(None)
 
-    def arrived(self, message: m.EventMessage) -> None:
+    def event_received(self, message: m.EventMessage) -> None:
         context = message.context
         if message.error is not None:
             self.errors += 1
-            self.error = error_words(message.error, message.error_detail)
+            self.error = error_text(message.error, message.error_detail)
             log.warning("an error in place of an event: %s", self.error)
         if context is not None:
             if self._after is not None and context.seq <= self._after:
@@ -199,13 +199,13 @@ class SubscriptionReceiver:
         if not self.inbox.put(Arrival(event, remote.message_bytes, seq)):
             self._hold(remote)
 
-    def answered(self, reply: m.EventReply) -> None:
+    def reply_received(self, reply: m.EventReply) -> None:
         raise AssertionError("a consumer sends no events that could be answered")
 
     def has_room(self) -> None:
         pass
 
-    def lost(self, error: TocsinError) -> bool:
+    def disconnected(self, error: TocsinError) -> bool:
         self._release()
         self._remote = None
         now_s = self._clock()
@@ -218,7 +218,7 @@ class SubscriptionReceiver:
         self.reconnects += 1
         return True
 
-    def over(self, why: str) -> None:
+    def subscription_ended(self, why: str) -> None:
         self._release()
         self.why = self.why or why
         self.inbox.end(self._failure)
@@ -231,15 +231,15 @@ class SubscriptionReceiver:
     def _hold(self, remote: RemoteSubscription) -> None:
         remote.hold()
         if self._held_timer is None:
-            self._held_timer = self._loop.call_later(HELD_S_MAX, self._held_long)
+            self._held_timer = self._loop.call_later(HELD_S_MAX, self._hold_expired)
 
-    def _held_long(self) -> None:
+    def _hold_expired(self) -> None:
         """Others on the connection have waited for this program's slowness: they need not."""
         self._held_timer = None
         if self._remote is None or self._resubscriber is None or self.why is not None:
             return
         if self._remote.is_alone:
-            self._held_timer = self._loop.call_later(HELD_S_MAX, self._held_long)
+            self._held_timer = self._loop.call_later(HELD_S_MAX, self._hold_expired)
         else:
             self._resubscriber.move()
 

@@ -27,7 +27,7 @@ class CpuTimes:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes; what a system does not tell is None."""
+    """Bytes; what a system does not report is None."""
 
     total: int
     available: int

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import time
 from contextlib import suppress
-from typing import TypeVar
 from urllib.parse import quote
 
-import msgspec
-
+from tocsin.client.incoming.reconnecting import RECONNECT_S_MAX
 from tocsin.client.requests import JSON_HEADERS, box_body, messages_target
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import HttpConnection
-from tocsin.client.transport.refusal import Response, refusal
 from tocsin.client.transport.retry import retry
 from tocsin.client.transport.runtime import Runtime
 from tocsin.client.transport.sse import Message
@@ -22,22 +19,8 @@ from tocsin.wire.api.views import EventsPage, MessagesPulled
 
 BOX_WAIT_S = 10.0
 BOX_EVENTS_MAX = 100
-RECONNECT_S_MAX = 300.0
 LEASE = "PT1H"
 RENEW_AFTER_S = 1_200.0  # a third of the lease: two renewals may fail
-
-
-P = TypeVar("P", EventsPage, MessagesPulled)
-
-
-def read_page(response: Response, kind: type[P]) -> P:
-    """The page in a response; raises what a refusal says."""
-    if response.status != 200:
-        raise refusal(response.status, response.body)
-    try:
-        return msgspec.json.decode(response.body, type=kind)
-    except msgspec.DecodeError:
-        raise refusal(response.status, response.body) from None
 
 
 def page_messages(page: EventsPage | MessagesPulled) -> list[Message]:
@@ -121,7 +104,7 @@ class BoxReader:
     async def _fetch(self, target: str) -> list[Message]:
         if self._closed:
             return []
-        page = read_page(await self._connection.request("GET", target), MessagesPulled)
+        page = (await self._connection.request("GET", target)).read(MessagesPulled)
         self._ack = page.next
         self.dropped += page.dropped
         return page_messages(page)

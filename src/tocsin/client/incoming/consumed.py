@@ -18,7 +18,7 @@ _NOT_ATTRIBUTES = frozenset({"specversion", "data", "data_base64"})
 class ConsumedEvent:
     """`data` is parsed JSON, text, or bytes; `raw` is the whole CloudEvent as it came.
 
-    `seq` is the event's place in the broker's log; 0 where the way it came does not tell.
+    `seq` is the event's place in the broker's log; 0 where the transport does not say.
     """
 
     id: str

@@ -13,7 +13,7 @@ from tocsin.client.incoming.consumed import (
     from_members,
     from_structured,
 )
-from tocsin.client.incoming.live import POLL_S
+from tocsin.client.incoming.reconnecting import POLL_S
 from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.requests import JSON_HEADERS, subscription_body
 from tocsin.client.transport.address import Address

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tocsin.client.soap.addresses import MSGBOX_PATH, reached_from, service_url
-from tocsin.client.soap.asking import Ask, Caller, answered, nonsense
+from tocsin.client.soap.caller import Caller, SoapRequest, bad_answer, read_answer
 from tocsin.client.soap.message import Ended, Message
-from tocsin.client.soap.notifications import kept_messages, messages
+from tocsin.client.soap.notifications import boxed_messages, messages
 from tocsin.errors import SoapRefused
 from tocsin.event.instant import NS_PER_S, xs_duration
 from tocsin.wire.msgbox import read as msgbox_read
@@ -47,7 +47,7 @@ class Box(Protocol):
 def make_box(caller: Caller, form: str, url: str | None, broker: str) -> MsgBox | PullPoint:
     """A new box of the given form, at a URL or else at the broker."""
     if form == "msgbox":
-        # The broker's own address leads to its SOAP door; its boxes have the original's path.
+        # The broker's own address is that of its SOAP service; its boxes have the original's path.
         home = url or broker.removesuffix("/soap")
         return MsgBox(caller, service_url(home, MSGBOX_PATH))
     return PullPoint(caller, service_url(url or broker))
@@ -59,23 +59,23 @@ class MsgBox:
     def __init__(self, caller: Caller, service: str) -> None:
         self._caller = caller
         self._service = EndpointReference(service)
-        made = caller.ask(_msgbox(msgbox.CREATE, "tocsin"), self._service)
-        self._id = answered(made, service, msgbox_read.box_id)
+        made = caller.call(_msgbox(msgbox.CREATE, "tocsin"), self._service)
+        self._id = read_answer(made, service, msgbox_read.box_id)
         self.reference = EndpointReference(f"{service.rstrip('/')}/clientid/{self._id}", WSA2005)
 
     def pull(self, count: int, wait_s: float) -> Pulled:
-        answer = self._caller.ask(_msgbox(msgbox.TAKE, self._id), self.reference)
-        bodies = answered(answer, self.reference.address, msgbox_read.messages)
+        answer = self._caller.call(_msgbox(msgbox.TAKE, self._id), self.reference)
+        bodies = read_answer(answer, self.reference.address, msgbox_read.messages)
         assert answer is not None
-        found = [each for body in bodies for each in kept_messages(body, answer.raw)]
+        found = [each for body in bodies for each in boxed_messages(body, answer.raw)]
         return Pulled(found, msgbox_read.dropped(answer))
 
     def destroy(self) -> None:
-        self._caller.ask(_msgbox(msgbox.DESTROY, self._id), self.reference)
+        self._caller.call(_msgbox(msgbox.DESTROY, self._id), self.reference)
 
 
-def _msgbox(operation: str, box_id: str) -> Ask:
-    return Ask(
+def _msgbox(operation: str, box_id: str) -> SoapRequest:
+    return SoapRequest(
         msgbox.request_action(operation),
         msgbox.request(operation, box_id),
         repeatable=operation == msgbox.DESTROY,
@@ -83,30 +83,32 @@ def _msgbox(operation: str, box_id: str) -> Ask:
 
 
 class PullPoint:
-    """A pull point of WS-Notification 1.3; it tells topics and producers too."""
+    """A pull point of WS-Notification 1.3; it keeps topics and producers too."""
 
     def __init__(self, caller: Caller, service: str) -> None:
         self._caller = caller
-        made = caller.ask(
-            Ask(pullpoint.request_action(pullpoint.CREATE), pullpoint.create_request()),
+        made = caller.call(
+            SoapRequest(pullpoint.request_action(pullpoint.CREATE), pullpoint.create_request()),
             EndpointReference(service),
         )
-        self.reference = reached_from(service, answered(made, service, pullpoint.read_pull_point))
+        self.reference = reached_from(
+            service, read_answer(made, service, pullpoint.read_pull_point)
+        )
 
     def pull(self, count: int, wait_s: float) -> Pulled:
-        ask = Ask(pullpoint.request_action(pullpoint.GET), pullpoint.get_request(count))
-        answer = self._caller.ask(ask, self.reference)
-        found = answered(answer, self.reference.address, messages)
+        request = SoapRequest(pullpoint.request_action(pullpoint.GET), pullpoint.get_request(count))
+        answer = self._caller.call(request, self.reference)
+        found = read_answer(answer, self.reference.address, messages)
         assert answer is not None
         return Pulled(found, msgbox_read.dropped(answer))
 
     def destroy(self) -> None:
-        ask = Ask(
+        request = SoapRequest(
             pullpoint.request_action(pullpoint.DESTROY),
             pullpoint.destroy_request(),
             repeatable=True,
         )
-        self._caller.ask(ask, self.reference)
+        self._caller.call(request, self.reference)
 
 
 class Enumerated:
@@ -123,20 +125,20 @@ class Enumerated:
 
     def pull(self, count: int, wait_s: float) -> Pulled:
         waits = xs_duration(int(wait_s * NS_PER_S))
-        asked = wse.Pull(self._context, elements_max=count, time_max=waits)
-        ask = Ask(eventing_action(asked), write_eventing(asked), repeatable=True)
+        pull = wse.Pull(self._context, elements_max=count, time_max=waits)
+        request = SoapRequest(eventing_action(pull), write_eventing(pull), repeatable=True)
         try:
-            answer = self._caller.ask(ask, self._source)
+            answer = self._caller.call(request, self._source)
         except SoapRefused as error:
             if error.subcode is not None and error.subcode[1] == "TimedOut":
                 return Pulled([])
             raise
-        told = answered(answer, self._source.address, read_eventing)
-        if answer is None or not isinstance(told, wse.PullResponse):
-            raise nonsense(self._source.address, "is not a PullResponse")
-        self._context = told.context or self._context
-        found = [each for item in told.items for each in kept_messages(item, answer.raw)]
-        return Pulled(found, ended=Ended("EndOfSequence") if told.ended else None)
+        response = read_answer(answer, self._source.address, read_eventing)
+        if answer is None or not isinstance(response, wse.PullResponse):
+            raise bad_answer(self._source.address, "is not a PullResponse")
+        self._context = response.context or self._context
+        found = [each for item in response.items for each in boxed_messages(item, answer.raw)]
+        return Pulled(found, ended=Ended("EndOfSequence") if response.ended else None)
 
     def destroy(self) -> None:
         """The subscription is ended by its own words."""

@@ -4,25 +4,25 @@ specification they are made in."""
 from __future__ import annotations
 
 import atexit
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
+from tocsin.client.closeable import Closeable
 from tocsin.client.soap.addresses import reached_from, service_url
-from tocsin.client.soap.asking import Ask, Caller, Patience, answered
 from tocsin.client.soap.boxes import PULL_MESSAGES_MAX, Box, Enumerated, make_box
+from tocsin.client.soap.caller import Caller, Patience, SoapRequest, read_answer
+from tocsin.client.soap.consumer_listener import ConsumerEndpoint, ConsumerListener
 from tocsin.client.soap.expressions import topic_expression, xpath_expression
 from tocsin.client.soap.inbox import Callback, Inbox
-from tocsin.client.soap.listening import Listening
 from tocsin.client.soap.message import Message
 from tocsin.client.soap.outgoing import Delivery, envelope_of, outgoing_event
-from tocsin.client.soap.reception import Reception
 from tocsin.client.soap.renewals import Renewals
+from tocsin.client.soap.subscribe_request import LEASE, Granted, SubscribeRequest, expires_text
 from tocsin.client.soap.subscription import Expires, Status, Subscription
 from tocsin.client.soap.versions import choice, versions_of
-from tocsin.client.soap.wish import LEASE, Granted, Wish, written
 from tocsin.errors import BadSetting, NotInSpecification, TocsinError
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import Envelope
@@ -31,7 +31,7 @@ from tocsin.wire.soap.mediation import message_id_of
 T = TypeVar("T")
 Address = str | EndpointReference
 NO_NAMESPACES: Final[Mapping[str, str]] = {}
-GOODBYE: Final = Patience(answer_s=5.0, again_s=0.0)
+CLOSE_TIMEOUTS: Final = Patience(answer_s=5.0, again_s=0.0)
 BOX_FORMS: Final = {"msgbox": "msgbox", "pullpoint": "pullpoint"}
 
 
@@ -43,7 +43,7 @@ class _Destination(NamedTuple):
     box: Box | None = None
 
 
-class SoapClient(ABC):
+class SoapClient(Closeable):
     """Publishes, subscribes and listens. Use it as a context manager, or `close` it; what is open
     when the program ends is closed then."""
 
@@ -70,16 +70,10 @@ class SoapClient(ABC):
         self._listen = listen
         self._advertise = advertise
         self._lock = Lock()
-        self._reception: Reception | None = None
+        self._listener: ConsumerListener | None = None
         self._renewals = Renewals()
         self._subscriptions: list[Subscription] = []
         self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # Publishing
 
@@ -108,7 +102,7 @@ class SoapClient(ABC):
             message_id=message_id,
         )
         target = EndpointReference(self.url) if to is None else _reference(to)
-        body, told_action = envelope_of(
+        body, soap_action = envelope_of(
             event,
             spec=self.spec,
             form=self._form(raw),
@@ -116,7 +110,7 @@ class SoapClient(ABC):
             to=target,
             delivery=self._delivery,
         )
-        self._caller.send(target.address, body, told_action, repeatable=True)
+        self._caller.send(target.address, body, soap_action, repeatable=True)
         return message_id_of(event)
 
     # Subscribing
@@ -152,19 +146,19 @@ class SoapClient(ABC):
         if mode != "pull":
             pulls = pull or box is not None
             place = self._destination(consumer, pull=pulls, box=box, form=box_form)
-        wish = Wish(
+        request = SubscribeRequest(
             consumer=place.consumer,
             end_to=self._end_to(end_to, place),
             topic=wanted,
             content=content,
-            expires=written(expires),
+            expires=expires_text(expires),
             raw=raw,
             mode=mode,
         )
         try:
-            subscription, granted = self._subscribed(wish, place, expires)
+            subscription, granted = self._send_subscribe(request, place, expires)
         except BaseException:  # an interrupt too must leave no box and no inbox behind
-            self._give_back(place)
+            self._release(place)
             raise
         if renewing and granted.lease_s is not None and self._renews:
             subscription.leased(
@@ -174,14 +168,14 @@ class SoapClient(ABC):
                     subscription.lapse,
                 )
             )
-        self._adopt(subscription)
+        self._register(subscription)
         return subscription
 
-    def _subscribed(
-        self, wish: Wish, place: _Destination, expires: Expires
+    def _send_subscribe(
+        self, request: SubscribeRequest, place: _Destination, expires: Expires
     ) -> tuple[Subscription, Granted]:
-        answer = self._caller.ask(self._subscribe_ask(wish), EndpointReference(self.url))
-        granted = self._read(answer, lambda envelope: self._granted(envelope, wish.expires))
+        answer = self._caller.call(self._subscribe_request(request), EndpointReference(self.url))
+        granted = self._read(answer, lambda envelope: self._read_grant(envelope, request.expires))
         box = place.box
         if granted.context is not None:
             box = Enumerated(self._caller, self.url, granted.context)
@@ -189,7 +183,7 @@ class SoapClient(ABC):
             self,
             reached_from(self.url, granted.manager),
             expires,
-            consumer=wish.consumer,
+            consumer=request.consumer,
             inbox=place.inbox,
             box=box,
             lease_s=granted.lease_s,
@@ -214,7 +208,7 @@ class SoapClient(ABC):
             made = make_box(self._caller, chosen, box, self.url)
             return _Destination(made.reference, box=made)
         if consumer is None or callable(consumer):
-            address, inbox = self._open_reception().open(consumer)
+            address, inbox = self._open_listener().open(consumer)
             return _Destination(EndpointReference(address), inbox)
         return _Destination(_reference(consumer))
 
@@ -226,42 +220,42 @@ class SoapClient(ABC):
     # What is done with a subscription
 
     def renew(self, subscription: Subscription, expires: Expires = None) -> Status:
-        """Ask for more time: as much as at first, unless told otherwise."""
+        """Ask for more time: as much as at first, unless `expires` says otherwise."""
         status = self._renew(subscription, subscription.expires if expires is None else expires)
         if subscription.lease is not None:
             self._renewals.granted(subscription.lease, status.remaining_s)
         return status
 
     def _renew(self, subscription: Subscription, expires: Expires) -> Status:
-        asked = written(expires)
-        answer = self._caller.ask(self._renew_ask(asked), subscription.manager)
-        lease_s = self._read(answer, lambda envelope: self._renewed(envelope, asked))
+        asked = expires_text(expires)
+        answer = self._caller.call(self._renew_request(asked), subscription.manager)
+        lease_s = self._read(answer, lambda envelope: self._read_renewal(envelope, asked))
         subscription.granted(lease_s)
         return Status(lease_s)
 
     def status(self, subscription: Subscription) -> Status:
         """How long it still has."""
-        answer = self._caller.ask(self._status_ask(), subscription.manager)
-        return Status(self._read(answer, self._told_status))
+        answer = self._caller.call(self._status_request(), subscription.manager)
+        return Status(self._read(answer, self._read_status))
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """End a subscription; SoapRefused if the producer knows none."""
-        self._caller.ask(self._unsubscribe_ask(), subscription.manager)
+        self._caller.call(self._unsubscribe_request(), subscription.manager)
         self._forget(subscription)
 
     def pause(self, subscription: Subscription) -> None:
         """Have notifications held back until `resume`."""
-        raise self._has_no("pausing of subscriptions")
+        raise self._unsupported("pausing of subscriptions")
 
     def resume(self, subscription: Subscription) -> None:
         """Have them sent again."""
-        raise self._has_no("resuming of subscriptions")
+        raise self._unsupported("resuming of subscriptions")
 
     def current_message(
         self, topic: str, *, namespaces: Mapping[str, str] = NO_NAMESPACES
     ) -> Message:
         """The last message on a topic."""
-        raise self._has_no("asking for the current message")
+        raise self._unsupported("asking for the current message")
 
     def pull(
         self, subscription: Subscription, count: int = PULL_MESSAGES_MAX, *, wait_s: float = 0.0
@@ -270,18 +264,20 @@ class SoapClient(ABC):
         return subscription.fetch(count, wait_s)
 
     def end(self, subscription: Subscription) -> None:
-        """End a subscription for good, whether or not its producer can be told."""
+        """End a subscription for good, whether or not its producer can be reached."""
         if not subscription.is_closed:
             with suppress(TocsinError):
-                self._caller.ask(self._unsubscribe_ask(), subscription.manager, patience=GOODBYE)
+                self._caller.call(
+                    self._unsubscribe_request(), subscription.manager, patience=CLOSE_TIMEOUTS
+                )
         self._forget(subscription)
 
     # Listening, and the end
 
-    def listen(self, callback: Callback | None = None) -> Listening:
+    def listen(self, callback: Callback | None = None) -> ConsumerEndpoint:
         """An address of our own for whoever sends notifications without a subscription."""
-        reception = self._open_reception()
-        return Listening(reception, *reception.open(callback))
+        listener = self._open_listener()
+        return ConsumerEndpoint(listener, *listener.open(callback))
 
     def close(self) -> None:
         """End what was begun: subscriptions, boxes, the listener and connections."""
@@ -293,20 +289,20 @@ class SoapClient(ABC):
         self._renewals.close()
         for subscription in list(self._subscriptions):
             self.end(subscription)
-        if self._reception is not None:
-            self._reception.close()
-        self._caller.line.close()
+        if self._listener is not None:
+            self._listener.close()
+        self._caller.pool.close()
 
-    def _open_reception(self) -> Reception:
+    def _open_listener(self) -> ConsumerListener:
         with self._lock:
             if self._closed:
                 raise BadSetting("this client is closed", remedy="Make another.")
-            if self._reception is None:
-                self._reception = Reception(self._listen, self._advertise, self.url)
+            if self._listener is None:
+                self._listener = ConsumerListener(self._listen, self._advertise, self.url)
                 atexit.register(self.close)
-            return self._reception
+            return self._listener
 
-    def _adopt(self, subscription: Subscription) -> None:
+    def _register(self, subscription: Subscription) -> None:
         with self._lock:
             self._subscriptions.append(subscription)
             atexit.unregister(self.close)
@@ -321,19 +317,19 @@ class SoapClient(ABC):
         with self._lock:
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)
-        self._give_back(_Destination(None, *held))
+        self._release(_Destination(None, *held))
 
-    def _give_back(self, place: _Destination) -> None:
-        if place.inbox is not None and self._reception is not None:
-            self._reception.shut(place.inbox)
+    def _release(self, place: _Destination) -> None:
+        if place.inbox is not None and self._listener is not None:
+            self._listener.shut(place.inbox)
         if place.box is not None:
             with suppress(TocsinError):
                 place.box.destroy()
 
     def _read(self, answer: Envelope | None, read: Callable[[Envelope], T]) -> T:
-        return answered(answer, self.url, read)
+        return read_answer(answer, self.url, read)
 
-    def _has_no(self, what: str) -> NotInSpecification:
+    def _unsupported(self, what: str) -> NotInSpecification:
         return NotInSpecification(
             f"{self.name} has no {what}",
             remedy="Choose a specification that has it, or do without.",
@@ -360,31 +356,31 @@ class SoapClient(ABC):
         """Refuse what the specification has no words for."""
 
     @abstractmethod
-    def _subscribe_ask(self, wish: Wish) -> Ask:
+    def _subscribe_request(self, request: SubscribeRequest) -> SoapRequest:
         """The request to subscribe."""
 
     @abstractmethod
-    def _granted(self, envelope: Envelope, asked: str | None) -> Granted:
+    def _read_grant(self, envelope: Envelope, asked: str | None) -> Granted:
         """What its answer says."""
 
     @abstractmethod
-    def _renew_ask(self, expires: str | None) -> Ask:
+    def _renew_request(self, expires: str | None) -> SoapRequest:
         """The request for more time."""
 
     @abstractmethod
-    def _renewed(self, envelope: Envelope, asked: str | None) -> float | None:
+    def _read_renewal(self, envelope: Envelope, asked: str | None) -> float | None:
         """How long was granted, in seconds."""
 
     @abstractmethod
-    def _status_ask(self) -> Ask:
+    def _status_request(self) -> SoapRequest:
         """The question how long a subscription still has."""
 
     @abstractmethod
-    def _told_status(self, envelope: Envelope) -> float | None:
+    def _read_status(self, envelope: Envelope) -> float | None:
         """What its answer says, in seconds."""
 
     @abstractmethod
-    def _unsubscribe_ask(self) -> Ask:
+    def _unsubscribe_request(self) -> SoapRequest:
         """The request to end a subscription."""
 
 

@@ -25,20 +25,20 @@ def topic_expression(
     if not topics:
         return None
     if dialect is not None:
-        return _as_written("|".join(topics), _uri(dialect, spec), namespaces)
+        return _expression("|".join(topics), _uri(dialect, spec), namespaces)
     patterns = [TopicPattern.parse(topic) for topic in topics]
     if any(pattern.levels == ("**",) for pattern in patterns):
         return None
     if len(topics) == 1 and "*" not in topics[0]:
         is_root = "/" not in topics[0]
-        return _as_written(topics[0], _concrete(spec, is_root=is_root), namespaces)
+        return _expression(topics[0], _concrete(spec, is_root=is_root), namespaces)
     if spec == "wsn10":
         raise NotInSpecification(
             "WS-Notification 1.0 subscribes to one topic, or to all, and knows no wildcards",
             remedy="Name one topic, or choose version 1.2 or 1.3.",
         )
     text = "|".join(_full(pattern) for pattern in patterns)
-    return _as_written(text, _uri("full", spec), namespaces)
+    return _expression(text, _uri("full", spec), namespaces)
 
 
 def xpath_expression(
@@ -47,15 +47,15 @@ def xpath_expression(
     """What the payload must be like."""
     if text is None:
         return None
-    return _as_written(text, XPATH10_WSE11 if spec == "wse11" else XPATH10, namespaces)
+    return _expression(text, XPATH10_WSE11 if spec == "wse11" else XPATH10, namespaces)
 
 
 def one_topic(topic: str, spec: str, namespaces: Mapping[str, str]) -> Expression:
     """One topic by its path."""
-    return _as_written(topic, _concrete(spec, is_root="/" not in topic), namespaces)
+    return _expression(topic, _concrete(spec, is_root="/" not in topic), namespaces)
 
 
-def _as_written(text: str, dialect: str, namespaces: Mapping[str, str]) -> Expression:
+def _expression(text: str, dialect: str, namespaces: Mapping[str, str]) -> Expression:
     # A prefix may stand anywhere in an XPath: declare whatever the text may mean.
     used = {prefix: uri for prefix, uri in namespaces.items() if f"{prefix}:" in text}
     return Expression(text, dialect, tuple(sorted(used.items())))

@@ -1,15 +1,20 @@
-"""Inbox: where notifications wait for the program: a bounded queue, or a callback.
+"""Where notifications wait for the program: a bounded queue, or a callback.
 
 With a callback, a sender is answered when that has returned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from threading import Lock
+from typing import Final
 
+from tocsin.client.closeable import Closeable
 from tocsin.client.soap.message import Ended, Message
 from tocsin.client.transport.arrivals import QUEUE_MAX, ArrivalQueue, Taken
+
+POLL_S: Final = 0.5
 
 Callback = Callable[[Message], object]
 
@@ -39,3 +44,26 @@ class Inbox(ArrivalQueue[Message]):
         if self.ended is None:
             self.ended = ended
         self.finish()
+
+
+class MessageIterator(Closeable):
+    """Iterate over it, in one thread; `close` it, from any, or use it as a context manager."""
+
+    @abstractmethod
+    def take(self, timeout_s: float) -> Message | None:
+        """The next message; None if none came in time or none will."""
+
+    @property
+    @abstractmethod
+    def is_over(self) -> bool:
+        """True if nothing more will come."""
+
+    def __iter__(self) -> Iterator[Message]:
+        return self
+
+    def __next__(self) -> Message:
+        while not self.is_over:
+            message = self.take(POLL_S)
+            if message is not None:
+                return message
+        raise StopIteration

@@ -1,4 +1,4 @@
-"""What a Web-services consumer is told: messages, and the end of a subscription."""
+"""What a Web-services consumer gets: messages, and the end of a subscription."""
 
 from __future__ import annotations
 

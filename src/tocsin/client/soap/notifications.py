@@ -33,7 +33,7 @@ _MAY_BE_EMPTY: Final = frozenset({"GetMessagesResponse", "PullMessagesResponse"}
 
 
 def notifications(envelope: Envelope, addressing: Addressing) -> list[Notification]:
-    """What a message tells of; nothing for one with an empty body, such as a heartbeat."""
+    """What a message holds; nothing for one with an empty body, such as a heartbeat."""
     content = envelope.content
     if content is None:
         return []
@@ -110,7 +110,7 @@ def messages(envelope: Envelope, addressing: Addressing | None = None) -> list[M
     return [as_message(each, envelope.raw) for each in notifications(envelope, known)]
 
 
-def kept_messages(body: bytes, carrier: bytes) -> list[Message]:
+def boxed_messages(body: bytes, carrier: bytes) -> list[Message]:
     """The notifications in an element that a message box kept without its envelope."""
     root = safexml.parse(body, what="the message in the box")
     whole = Envelope("1.1", None, root, root, body)

@@ -1,11 +1,11 @@
-"""A notification to publish: a payload and what is said of it, as an envelope."""
+"""A notification to publish: a payload with its topic, producer and action, as an envelope."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
 from tocsin import safexml
-from tocsin.client.soap.asking import new_message_id
+from tocsin.client.soap.caller import new_message_id
 from tocsin.errors import BadXml
 from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
@@ -62,7 +62,7 @@ def envelope_of(
     to: EndpointReference,
     delivery: Delivery,
 ) -> tuple[bytes, str]:
-    """The message that tells a consumer of the event, and its action."""
+    """The notification of the event, and its action."""
     references = reference_headers(to, versions.wsa).decode()
     terms = SoapTerms(
         spec=spec, soap=versions.soap, wsa=versions.wsa, form=form, references=references

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from threading import Condition, Thread
 from typing import Final
 
+from tocsin.client.soap.faults import is_gone
 from tocsin.client.soap.message import Ended
-from tocsin.client.soap.refused import is_gone
 from tocsin.errors import SoapRefused, TocsinError
 
 RENEW_AT: Final = 0.8
@@ -22,7 +22,7 @@ class Lease:
     """Something granted until a moment of the monotonic clock."""
 
     renew: Callable[[], float | None]  # asks for more; how long was granted, None for ever
-    lapse: Callable[[Ended], None]  # told when it is over
+    lapse: Callable[[Ended], None]  # called when it is over
     ends_at_s: float
     due_s: float
     again_s: float = AGAIN_S_MIN

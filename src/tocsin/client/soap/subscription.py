@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
 from tocsin.client.soap.boxes import PULL_MESSAGES_MAX, Box
-from tocsin.client.soap.inbox import Inbox
+from tocsin.client.soap.inbox import Inbox, MessageIterator
 from tocsin.client.soap.message import Ended, Message
 from tocsin.client.soap.renewals import Lease
 from tocsin.errors import BadSetting
 from tocsin.wire.soap.addressing import EndpointReference
 
-POLL_S: Final = 0.5
 PULL_PAUSE_S_MIN: Final = 0.1
 PULL_PAUSE_S_MAX: Final = 1.0  # the original's puller asks an empty box once a second
 
@@ -46,8 +44,8 @@ class Owner(Protocol):
     ) -> list[Message]: ...
 
 
-class Subscription:
-    """Iterate over it, in one thread; `close` it, from any, or use it as a context manager.
+class Subscription(MessageIterator):
+    """What a client subscribed to: iterate over its messages, in one thread; `close` it, from any.
 
     The loop ends when the subscription does; `ended` then says why, unless it was closed here.
     """
@@ -81,7 +79,7 @@ class Subscription:
     # What a program does with it
 
     def renew(self, expires: Expires = None) -> Status:
-        """Ask for more time: as much as at first, unless told otherwise."""
+        """Ask for more time: as much as at first, unless `expires` says otherwise."""
         return self._client.renew(self, expires)
 
     def status(self) -> Status:
@@ -117,22 +115,6 @@ class Subscription:
             self._pulled.extend(self.pull(wait_s=timeout_s))
         return self._pulled.popleft() if self._pulled else None
 
-    def __iter__(self) -> Iterator[Message]:
-        return self
-
-    def __next__(self) -> Message:
-        while not self.is_over:
-            message = self.take(POLL_S)
-            if message is not None:
-                return message
-        raise StopIteration
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def is_over(self) -> bool:
         """True if nothing more will come."""
@@ -141,7 +123,7 @@ class Subscription:
         return self._closed or (self._ended is not None and not self._pulled)
 
     def close(self) -> None:
-        """End it, whether or not the producer can still be told."""
+        """End it, whether or not the producer can still be reached."""
         self._client.end(self)
 
     # What the client does with it

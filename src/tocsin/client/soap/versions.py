@@ -1,4 +1,4 @@
-"""The versions a client may speak, by the names that people give them."""
+"""The SOAP and WS-Addressing versions of a client, by their short names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def choice(what: str, text: str, known: Mapping[str, str]) -> str:
 
 
 def versions_of(spec: str, soap: str | None, addressing: str | None) -> Versions:
-    """How to speak: what is not said is as the specification is usually spoken."""
+    """The versions to use: what is not given is as usual for the specification."""
     version = choice("SOAP version", soap or _USUAL_SOAP[spec], {"1.1": "1.1", "1.2": "1.2"})
     if addressing is None or addressing in _ADDRESSING.values():
         return Versions(version, USUAL_WSA[spec] if addressing is None else addressing)

@@ -6,7 +6,6 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from tocsin.client.tracking import message_builders
@@ -96,12 +95,7 @@ class Activity:
         self.executing()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         # A forked child that comes out of the same block ends itself, not the activity.
         if self._ended or os.getpid() != self._process:
             return
@@ -277,12 +271,9 @@ class Try(Activity):
         self.went_wrong = False
 
     def __exit__(  # type: ignore[override]  # it keeps to itself what will be tried again
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: object, error: BaseException | None, *rest: object
     ) -> bool:
-        super().__exit__(kind, error, trace)
+        super().__exit__(kind, error, *rest)
         self.went_wrong = isinstance(error, Exception)
         return self.went_wrong and not self._is_last
 

@@ -1,10 +1,11 @@
-"""Facts about the files of an activity or a workflow: their sizes, hashes and texts.
+"""Facts about a run: who runs it where; sizes, hashes and texts of its files.
 
-Called by the sender's thread: a file system that hangs holds up messages, not the workflow.
+Files are read by the sender's thread: a file system that hangs holds up messages, not the workflow.
 """
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import json
 import os
@@ -61,3 +62,19 @@ def _text(data: bytes) -> str | None:
         return data.decode()
     except UnicodeDecodeError:
         return None
+
+
+def user_name() -> str:
+    """Who runs this process."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a number without a name, as in some containers
+        return str(os.getuid())
+
+
+def working_directory() -> str:
+    """Where it runs; empty if that was removed."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any, Self
+from typing import Any
 from weakref import ReferenceType, WeakSet, ref
 
 import msgspec
 
 from tocsin.client.blackboard.link import Link
 from tocsin.client.blackboard.open_link import link_or_unavailable
+from tocsin.client.closeable import Closeable
 from tocsin.client.outgoing import new_id
 from tocsin.client.tracking.log_once import LogOnce
 from tocsin.client.tracking.profile import ProfileFilter, ProfileWatch
@@ -60,7 +61,7 @@ class Counts:
     dropped: int
 
 
-class Outbox:
+class Outbox(Closeable):
     """For any number of threads. After a fork the child goes on with an empty one of its own."""
 
     def __init__(
@@ -101,12 +102,6 @@ class Outbox:
         self._is_busy = False
         self._closed = False
         self._taken = self._rejected = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def spool(self) -> Path:

@@ -136,7 +136,7 @@ def remember_profile(directory: Path, broker: str, profile: Profile) -> None:
 
 
 def remembered_profile(directory: Path, broker: str) -> Profile | None:
-    """The last that any process was told by this broker."""
+    """The last profile that any process got from this broker."""
     try:
         data = _profile_path(directory, broker).read_bytes()
         return msgspec.json.decode(data, type=Profile)
@@ -217,7 +217,7 @@ def send_each(
 
 
 def failure_of(counts: SpoolCounts, failures: Failures) -> TocsinError | None:
-    """What to tell of brokers that failed: the one thing that is wrong, or some of many."""
+    """What to report of brokers that failed: the one thing that is wrong, or some of many."""
     if not failures:
         return None
     if len(failures) == 1 and not counts.files:

@@ -10,7 +10,6 @@ reported and goes on.
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import platform
@@ -21,7 +20,6 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from tocsin.client.blackboard.link import Link
@@ -29,7 +27,7 @@ from tocsin.client.outgoing import default_source
 from tocsin.client.tracking import message_builders
 from tocsin.client.tracking.activity import Activity, Try, attempts, data_pairs
 from tocsin.client.tracking.faults import fault_pairs, run_ending_of
-from tocsin.client.tracking.files import Paths, paths_of
+from tocsin.client.tracking.files import Paths, paths_of, user_name, working_directory
 from tocsin.client.tracking.heartbeat import HEARTBEAT_S, Heartbeat
 from tocsin.client.tracking.log_once import never_raises
 from tocsin.client.tracking.monitors.scheduler import MonitorScheduler
@@ -73,7 +71,7 @@ class Workflow:
             version,
             engine,
             engine_version or (platform.python_version() if engine == "python" else ""),
-            user=_user(),
+            user=user_name(),
             host=socket.gethostname(),
             parent_run=parent_run,
             origin=os.urandom(4).hex(),
@@ -106,12 +104,7 @@ class Workflow:
         self.started()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, *_: object) -> None:
         # A forked child that comes out of the same block ends itself, not the run.
         if not self._ended and os.getpid() == self._process:
             if error is None:
@@ -193,7 +186,7 @@ class Workflow:
 
     def started(self) -> None:
         pairs = {
-            "WorkingDirectory": _here(),
+            "WorkingDirectory": working_directory(),
             "CommandLine": head_of(shlex.join(sys.argv)),
             "HeartbeatSeconds": value_text(self._heartbeat_s) or "0",
         }
@@ -364,24 +357,10 @@ class Workflow:
 
 
 def new_run_id(name: str) -> str:
-    """Unique, and telling people when the run began: NAME-20261116-064000-1f2e3d."""
+    """Unique, and it shows when the run began: NAME-20261116-064000-1f2e3d."""
     moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
     plain = "".join(c if c.isalnum() or c in "-_." else "-" for c in name)
     return f"{plain}-{moment}-{os.urandom(3).hex()}"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a number without a name, as in some containers
-        return str(os.getuid())
-
-
-def _here() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 def _ids(parents: Iterable[str | Activity]) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Self
 
+from tocsin.client.closeable import Closeable
+from tocsin.client.requests import JSON_HEADERS
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.http1 import MessageReader, request_bytes
 from tocsin.client.transport.refusal import Response, refusal
@@ -85,6 +87,18 @@ class HttpConnection:
                 if not reused or method == "POST":
                     raise
             return await self._exchange(data, timeout_s)
+
+    async def ask(self, method: str, target: str, value: object = None) -> Response:
+        """Send a value as JSON, if there is one, and read the response; raises its refusal."""
+        body = b"" if value is None else json.dumps(value).encode()
+        if method == "POST":
+            # It is not repeated on a connection that turns out closed, so it gets a new one.
+            self.close()
+        headers = () if value is None else JSON_HEADERS
+        response = await self.request(method, target, body=body, headers=headers)
+        if response.status >= 300:
+            raise refusal(response.status, response.body)
+        return response
 
     async def _exchange(self, data: bytes, timeout_s: float | None) -> Response:
         try:
@@ -195,7 +209,7 @@ class HttpConnection:
         return cannot_reach(self.address, "the connection was closed")
 
 
-class Connection:
+class Connection(Closeable):
     """An HttpConnection for a program without an event loop: every call blocks."""
 
     def __init__(
@@ -206,12 +220,6 @@ class Connection:
     @property
     def address(self) -> Address:
         return self.http.address
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         # `Publisher().publish(...)` in one line leaves nobody to close it.

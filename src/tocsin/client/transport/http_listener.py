@@ -13,6 +13,7 @@ from http import HTTPStatus
 from threading import BoundedSemaphore, Event, Lock, Thread, current_thread
 from typing import Final, NamedTuple
 
+from tocsin.client.closeable import Closeable
 from tocsin.client.transport.http1 import MessageReader
 from tocsin.errors import BadSetting, TocsinError
 
@@ -37,7 +38,7 @@ Handler = Callable[[str, str, dict[str, str], bytes], HttpAnswer]
 """Given the method, the path, the headers and the body. What it raises is answered with 500."""
 
 
-class HttpListener:
+class HttpListener(Closeable):
     """Listens from the start until `close`."""
 
     def __init__(

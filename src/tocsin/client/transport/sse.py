@@ -17,7 +17,7 @@ _PAIRS = re.compile(rb"^id: ?([0-9]+)\ndata: ?(.*)$", re.MULTILINE)
 class Message(NamedTuple):
     """One message of a stream; `kind` is empty for an event of the log.
 
-    A message of the kind POSITION has no data: it tells how far the stream has come.
+    A message of the kind POSITION has no data: it says how far the stream has come.
     """
 
     kind: str

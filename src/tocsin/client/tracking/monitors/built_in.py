@@ -1,7 +1,7 @@
-"""The monitors that come with Tocsin. What this machine does not tell has none.
+"""The monitors that come with Tocsin. What this machine does not report has none.
 
 Processor, memory and I/O are of this process and those that it started; disk, network, graphics
-processors and energy are of the whole machine, as nobody tells them apart.
+processors and energy are of the whole machine, which have no finer counters.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def read() -> GpuUse | None:
 
 
 def parse(text: str) -> GpuUse | None:
-    """What the tool says, one line for each processor; it writes [N/A] for what it cannot tell."""
+    """What the tool says, one line for each processor; [N/A] is unknown."""
     shares: list[float] = []
     memory_bytes = 0
     watts: list[float] = []

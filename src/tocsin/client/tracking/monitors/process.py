@@ -71,7 +71,7 @@ def storage_io() -> tuple[int, int] | None:
 
 
 class Snapshot(NamedTuple):
-    """What this process had used by a moment; None for what the system does not tell."""
+    """What this process had used by a moment; None for what the system does not report."""
 
     cpu_s: float
     memory: tuple[int, int] | None

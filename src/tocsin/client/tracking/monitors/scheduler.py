@@ -9,7 +9,7 @@ from threading import Event, Lock, Thread
 from typing import Any, NamedTuple, Protocol
 
 from tocsin.client.tracking.log_once import LogOnce
-from tocsin.client.tracking.monitors import registry
+from tocsin.client.tracking.monitors import kinds
 from tocsin.client.tracking.monitors.built_in import built_in_monitors
 from tocsin.client.tracking.monitors.kinds import Inline, Monitor
 from tocsin.client.tracking.monitors.process import Snapshot, SnapshotReader
@@ -84,7 +84,7 @@ class MonitorScheduler:
             self._start_later(activity)
 
     def end(self, activity: Monitored) -> Read | None:
-        """It is over; what could be read at once. The rest is told when it is known."""
+        """It is over; what could be read at once. The rest is sent when it is known."""
         self._running.pop(activity, None)
         for runner in activity.runners:
             runner.end(activity)
@@ -119,14 +119,14 @@ class MonitorScheduler:
             runner.close(max(0.0, deadline - time.monotonic()))
 
     def _monitors(self) -> dict[str, Monitor]:
-        return {**self._own, **registry.registered()}
+        return {**self._own, **kinds.registered()}
 
     def _plan(self) -> _Plan:
         plan = self._plan_now
         if (
             plan is not None
             and plan.filter is self._outbox.filter
-            and plan.version == registry.version()
+            and plan.version == kinds.version()
             and plan.process == os.getpid()
             and (plan.is_settled or not self._outbox.is_settled)
         ):
@@ -138,7 +138,7 @@ class MonitorScheduler:
 
     def _new_plan(self) -> _Plan:
         current, is_settled = self._outbox.filter, self._outbox.is_settled
-        version = registry.version()
+        version = kinds.version()
         inline: list[tuple[str, Inline]] = []
         at_once: list[Runner] = []
         later: list[Runner] = []

@@ -1,4 +1,4 @@
-"""What a client asks a producer for, and what it is granted, in nobody's words yet."""
+"""What a client asks a producer for, and what it is granted, in any specification."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ LEASE: Final = "PT1H"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """A subscription to be. Without a consumer the source itself keeps the notifications."""
+class SubscribeRequest:
+    """Without a consumer the source itself keeps the notifications."""
 
     consumer: EndpointReference | None
     end_to: EndpointReference | None
@@ -30,14 +30,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """A subscription that is: where it is managed, for how long, and where to pull if one does."""
+    """Where a subscription is managed, for how long, and the context to pull with, if any."""
 
     manager: EndpointReference
     lease_s: float | None
     context: str | None = None
 
 
-def written(expires: Expires) -> str | None:
+def expires_text(expires: Expires) -> str | None:
     """How long, as the specifications write it."""
     if isinstance(expires, timedelta):
         expires = expires.total_seconds()
@@ -52,10 +52,10 @@ def lease_s(granted: str | None, asked: str | None, now_ns: int) -> float | None
     A moment is by the producer's clock. One that is over by ours shows that the clocks differ, and
     then what was asked for is the better guess.
     """
-    told = None if granted is None else read_expiry(granted, now_ns, milliseconds=True)
-    if told is not None and told.expires_ns > now_ns:
-        return (told.expires_ns - now_ns) / NS_PER_S
-    if told is None or asked is None:
+    expiry = None if granted is None else read_expiry(granted, now_ns, milliseconds=True)
+    if expiry is not None and expiry.expires_ns > now_ns:
+        return (expiry.expires_ns - now_ns) / NS_PER_S
+    if expiry is None or asked is None:
         return None
     length_ns = xs_duration_ns(asked)
     return length_ns / NS_PER_S if length_ns is not None and length_ns > 0 else None

@@ -28,7 +28,7 @@ def is_fault(envelope: Envelope) -> bool:
     return content is not None and split(content.tag) == (SOAP_NAMESPACES[envelope.soap], "Fault")
 
 
-def refused(envelope: Envelope, status: int) -> SoapRefused:
+def fault_error(envelope: Envelope, status: int) -> SoapRefused:
     """The error that a Fault is."""
     fault = envelope.content
     assert fault is not None
@@ -40,7 +40,7 @@ def refused(envelope: Envelope, status: int) -> SoapRefused:
         reason = text_of(fault.find(f"{{{SOAP12}}}Reason/{{{SOAP12}}}Text"))
         detail = fault.find(f"{{{SOAP12}}}Detail")
     parts = [] if detail is None else elements(detail)
-    problem, remedy, our_code = _our_words(parts)
+    problem, remedy, our_code = _broker_error(parts)
     name = subcode[1] if subcode else code
     return SoapRefused(
         (problem or reason or f"the service answered with the fault {name}")[:REASON_CHARS_MAX],
@@ -94,7 +94,7 @@ def _resolved(place: Element | None) -> tuple[str, str] | None:
     return place.nsmap.get(prefix if colon else None) or "", local
 
 
-def _our_words(parts: list[Element]) -> tuple[str, str, str | None]:
+def _broker_error(parts: list[Element]) -> tuple[str, str, str | None]:
     """Problem, remedy and code, if it is a Tocsin broker that answered."""
     for part in parts:
         for found in part.iter(f"{{{TOCSIN}}}Error"):

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import uuid4
 
-from tocsin.client.soap.line import Line
-from tocsin.client.soap.refused import is_fault, refused
+from tocsin.client.soap.connection_pool import ConnectionPool
+from tocsin.client.soap.faults import fault_error, is_fault
 from tocsin.errors import BadXml, BrokerRefused
 from tocsin.wire.soap.addressing import (
     EndpointReference,
@@ -23,7 +23,7 @@ from tocsin.wire.soap.multipart import envelope_in
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SoapRequest:
     """A request without its envelope. `repeatable`: asked twice it does what it does once."""
 
     action: str
@@ -45,24 +45,26 @@ class Caller:
     def __init__(self, versions: Versions, patience: Patience) -> None:
         self.versions = versions
         self.patience = patience
-        self.line = Line()
+        self.pool = ConnectionPool()
 
-    def ask(
-        self, ask: Ask, to: EndpointReference, *, patience: Patience | None = None
+    def call(
+        self, request: SoapRequest, to: EndpointReference, *, patience: Patience | None = None
     ) -> Envelope | None:
         """The answer, None if it is empty; SoapRefused if it is a fault."""
         wsa = self.versions.wsa
         header = write_headers(
             wsa,
-            action=ask.action,
+            action=request.action,
             message_id=new_message_id(),
             to=to.address,
             reply_to=anonymous(wsa) if wsa else None,
         )
         body = write_envelope(
-            self.versions.soap, header=header + reference_headers(to, wsa), body=ask.body
+            self.versions.soap, header=header + reference_headers(to, wsa), body=request.body
         )
-        return self.send(to.address, body, ask.action, repeatable=ask.repeatable, patience=patience)
+        return self.send(
+            to.address, body, request.action, repeatable=request.repeatable, patience=patience
+        )
 
     def send(
         self,
@@ -75,7 +77,7 @@ class Caller:
     ) -> Envelope | None:
         """Post an envelope; its answer, as of `ask`."""
         allowed = patience or self.patience
-        response = self.line.post(
+        response = self.pool.post(
             url,
             envelope,
             http_headers(self.versions.soap, action),
@@ -91,28 +93,28 @@ class Caller:
             except (BadXml, SoapFault):
                 if response.status < 300 and not _is_xml(response.headers):
                     return None  # a plain consumer's way to say that it is well
-                raise _no_soap(url, response.status, response.body) from None
+                raise _not_soap(url, response.status, response.body) from None
         if answer is not None and is_fault(answer):
-            raise refused(answer, response.status)
+            raise fault_error(answer, response.status)
         if response.status >= 300:
-            raise _no_soap(url, response.status, response.body)
+            raise _not_soap(url, response.status, response.body)
         return answer
 
 
 T = TypeVar("T")
 
 
-def answered(answer: Envelope | None, url: str, read: Callable[[Envelope], T]) -> T:
+def read_answer(answer: Envelope | None, url: str, read: Callable[[Envelope], T]) -> T:
     """What a reader finds in an answer that must be there."""
     if answer is None:
-        raise nonsense(url, "is empty")
+        raise bad_answer(url, "is empty")
     try:
         return read(answer)
     except SoapFault as fault:
-        raise nonsense(url, f"cannot be read: {fault.reason}") from None
+        raise bad_answer(url, f"cannot be read: {fault.reason}") from None
 
 
-def nonsense(url: str, problem: str) -> BrokerRefused:
+def bad_answer(url: str, problem: str) -> BrokerRefused:
     """An answer that is none."""
     return BrokerRefused(
         f"the answer of {url[:200]} {problem}",
@@ -129,7 +131,7 @@ def _is_xml(headers: dict[str, str]) -> bool:
     return "xml" in headers.get("content-type", "xml").lower()
 
 
-def _no_soap(url: str, status: int, body: bytes) -> BrokerRefused:
+def _not_soap(url: str, status: int, body: bytes) -> BrokerRefused:
     excerpt = body[:200].decode("utf-8", "replace").strip()
     return BrokerRefused(
         f"{url[:200]} answered with HTTP {status}" + (f": {excerpt}" if excerpt else ""),

@@ -11,11 +11,11 @@ import socket
 from threading import Lock
 from typing import Final
 
-from tocsin.client.soap.inbox import Callback, Inbox
-from tocsin.client.soap.line import locate
-from tocsin.client.soap.message import Ended
+from tocsin.client.soap.connection_pool import locate
+from tocsin.client.soap.faults import is_fault
+from tocsin.client.soap.inbox import Callback, Inbox, MessageIterator
+from tocsin.client.soap.message import Ended, Message
 from tocsin.client.soap.notifications import messages
-from tocsin.client.soap.refused import is_fault
 from tocsin.client.transport.arrivals import Taken
 from tocsin.client.transport.http_listener import RETRY_SOON, HttpAnswer, HttpListener
 from tocsin.errors import BadSetting, TocsinError
@@ -39,7 +39,7 @@ _ACCEPTED: Final = HttpAnswer(202)
 _LATER: Final = HttpAnswer(503, headers=RETRY_SOON)
 
 
-class Reception:
+class ConsumerListener:
     """One listener with an inbox for each subscription."""
 
     def __init__(self, listen: str, advertise: str | None, producer: str) -> None:
@@ -83,17 +83,36 @@ class Reception:
             envelope = read_envelope(envelope_in(body, headers.get("content-type", "")))
             soap = envelope.soap
             addressing = read_addressing(envelope)
-            return _taken(inbox, envelope, addressing)
+            return _deliver(inbox, envelope, addressing)
         except SoapFault as fault:
-            return _refusal(fault, soap, addressing)
+            return _fault_answer(fault, soap, addressing)
         except TocsinError as error:
-            return _refusal(fault_of(error), soap, addressing)
+            return _fault_answer(fault_of(error), soap, addressing)
 
 
-def _taken(inbox: Inbox, envelope: Envelope, addressing: Addressing) -> HttpAnswer:
+class ConsumerEndpoint(MessageIterator):
+    """An address that takes notifications without a subscription."""
+
+    def __init__(self, listener: ConsumerListener, address: str, inbox: Inbox) -> None:
+        self.address = address
+        self._listener = listener
+        self._inbox = inbox
+
+    def take(self, timeout_s: float) -> Message | None:
+        return self._inbox.take(timeout_s)
+
+    @property
+    def is_over(self) -> bool:
+        return self._inbox.is_over
+
+    def close(self) -> None:
+        self._listener.shut(self._inbox)
+
+
+def _deliver(inbox: Inbox, envelope: Envelope, addressing: Addressing) -> HttpAnswer:
     content = envelope.content
     if is_fault(envelope):
-        return _ACCEPTED  # somebody's answer that went astray: there is nobody to tell it to
+        return _ACCEPTED  # a fault in answer to nothing of ours
     if content is not None and split(content.tag) in _ENDS:
         end = read_end(envelope)
         inbox.end(Ended(end.status, end.reason))
@@ -106,21 +125,21 @@ def _taken(inbox: Inbox, envelope: Envelope, addressing: Addressing) -> HttpAnsw
         return _LATER
     if any(split(block.tag) == (WSMAN, "AckRequested") for block in blocks(envelope)):
         header = write_headers(addressing.wsa, action=ACK_ACTION, relates_to=addressing.message_id)
-        return _answered(200, envelope.soap, write_envelope(envelope.soap, header=header))
+        return _xml_answer(200, envelope.soap, write_envelope(envelope.soap, header=header))
     return _ACCEPTED
 
 
 _ENDS: Final = frozenset({(WSE04, "SubscriptionEnd"), (WSE11, "SubscriptionEnd")})
 
 
-def _refusal(fault: SoapFault, soap: str, addressing: Addressing) -> HttpAnswer:
+def _fault_answer(fault: SoapFault, soap: str, addressing: Addressing) -> HttpAnswer:
     action = fault_action(fault, addressing.wsa)
     header = write_headers(addressing.wsa, action=action, relates_to=addressing.message_id)
     body = write_envelope(soap, header=header, body=write_fault(fault, soap))
-    return _answered(http_status(fault, soap), soap, body)
+    return _xml_answer(http_status(fault, soap), soap, body)
 
 
-def _answered(status: int, soap: str, body: bytes) -> HttpAnswer:
+def _xml_answer(status: int, soap: str, body: bytes) -> HttpAnswer:
     return HttpAnswer(status, body, (("Content-Type", content_type(soap)),))
 
 

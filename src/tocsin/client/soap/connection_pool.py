@@ -24,7 +24,7 @@ from tocsin.errors import BadSetting, CannotReachBroker, TlsFailed, TocsinError
 
 Headers = Sequence[tuple[str, str]]
 
-KEPT_MAX: Final = 4  # idle connections to one host
+IDLE_CONNECTIONS_MAX: Final = 4  # idle connections to one host
 ANSWER_BYTES_MAX: Final = 64 << 20
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -52,7 +52,7 @@ def locate(url: str) -> tuple[Address, str]:
     return Address(host, port, parts.scheme == "https", ""), target
 
 
-class Line:
+class ConnectionPool:
     """Many threads may post at once; each has a connection to itself while it does."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Line:
             except TlsFailed:
                 raise
             except (OSError, TocsinError) as error:
-                why, may_repeat = _words(error), repeatable
+                why, may_repeat = _reason(error), repeatable
             pause_s = next(pauses, None) if response is not None or may_repeat else None
             if pause_s is None:
                 if response is not None:
@@ -131,12 +131,12 @@ class Line:
         except TlsFailed:
             raise
         except CannotReachBroker as error:
-            raise _NothingSent(_words(error)) from None
+            raise _NothingSent(_reason(error)) from None
 
     def _keep(self, address: Address, opened: socket.socket) -> None:
         with self._lock:
             idle = self._idle.setdefault(address, [])
-            if not self._closed and len(idle) < KEPT_MAX:
+            if not self._closed and len(idle) < IDLE_CONNECTIONS_MAX:
                 idle.append(opened)
                 return
         opened.close()
@@ -174,7 +174,7 @@ def _receive(opened: socket.socket, deadline: float) -> tuple[Response, bool]:
     return Response(reader.status, reader.headers, b"".join(body)), kept
 
 
-def _words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, CannotReachBroker):
         return error.problem.partition(": ")[2] or error.problem
     if isinstance(error, TocsinError):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.agent.history import AGE_S_MAX, INTERVAL_S_MIN, READINGS_MAX, History, Taken
+from tocsin.agent.history import AGE_S_MAX, INTERVAL_S_MIN, READINGS_MAX, History, Reading
 from tocsin.client.host_readings.counters import WORDS, growth, rate, shares
 
 counts = st.integers(0, 2**64 - 1)
@@ -90,7 +90,7 @@ def test_no_time_has_no_shares() -> None:
 def history_of(times_s: list[float], size_max: int = READINGS_MAX) -> History[int]:
     history: History[int] = History(size_max)
     for number, at_s in enumerate(times_s):
-        history.add(Taken(number, at_s, ""))
+        history.add(Reading(number, at_s, ""))
     return history
 
 
@@ -100,7 +100,7 @@ def test_a_history_stays_small_and_has_the_newest(gaps: list[float], size_max: i
     now_s = 0.0
     for number, gap in enumerate(gaps):
         now_s += gap
-        history.add(Taken(number, now_s, ""))
+        history.add(Reading(number, now_s, ""))
 
         assert len(history) <= size_max
         assert history.newest is not None
@@ -121,7 +121,7 @@ def test_there_is_a_reading_for_every_period(ticks: int, period_s: float) -> Non
     assert within / 1.5 <= age_s <= within * 1.5 or age_s == 1
 
 
-def test_who_asks_alone_is_told_of_exactly_the_last_period() -> None:
+def test_a_single_consumer_gets_exactly_the_last_period() -> None:
     history = history_of([10.0 * tick for tick in range(500)])
     newest = history.newest
     assert newest is not None

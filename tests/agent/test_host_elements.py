@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.agent import PROBES, elements
-from tocsin.agent.elements import Earlier, Elements
+from tocsin.agent.elements import Elements, Previous
 from tocsin.client.host_readings import readings as r
 from tocsin.wire.gma.messages import Element, EventMessage, PerformanceEvent
 from tocsin.wire.gma.names import EventName
@@ -33,18 +33,18 @@ def units(elements: Elements) -> dict[str, str | None]:
 
 
 def test_the_load_is_as_in_the_paper() -> None:
-    [told] = elements.load_elements(r.Load(1.5, 1.6, 1.3042), None)
+    [reported] = elements.load_elements(r.Load(1.5, 1.6, 1.3042), None)
 
-    assert told == (Element("Load1", 1.5), Element("Load5", 1.6), Element("Load15", 1.3))
+    assert reported == (Element("Load1", 1.5), Element("Load5", 1.6), Element("Load15", 1.3))
 
 
-def test_the_cores_are_told_in_percent_of_their_time() -> None:
+def test_the_cores_are_reported_in_percent_of_their_time() -> None:
     then = r.CpuTimes({"user": 10.0, "system": 5.0, "idle": 100.0, "iowait": 0.0}, 4)
     now = r.CpuTimes({"user": 12.0, "system": 6.0, "idle": 106.0, "iowait": 1.0}, 4, 2_300.0)
 
-    [told] = elements.cpu_elements(now, Earlier(then, 2.5))
+    [reported] = elements.cpu_elements(now, Previous(then, 2.5))
 
-    assert values(told) == {
+    assert values(reported) == {
         "Usage": 30.0,
         "User": 20.0,
         "System": 10.0,
@@ -54,9 +54,9 @@ def test_the_cores_are_told_in_percent_of_their_time() -> None:
         "Frequency": 2_300.0,
         "Interval": 2.5,
     }
-    assert units(told)["User"] == "%"
-    assert units(told)["Frequency"] == "MHz"
-    assert units(told)["Interval"] == "s"
+    assert units(reported)["User"] == "%"
+    assert units(reported)["Frequency"] == "MHz"
+    assert units(reported)["Interval"] == "s"
 
 
 def test_with_nothing_to_compare_there_are_no_rates() -> None:
@@ -71,9 +71,9 @@ def test_with_nothing_to_compare_there_are_no_rates() -> None:
 def test_a_disk_has_rates_and_totals() -> None:
     now = r.DiskCounters(5_000, 2_000, 14, 21, 1_500)
 
-    [told] = elements.disk_elements({"sda": now}, Earlier({"sda": DISK}, 2.0))
+    [reported] = elements.disk_elements({"sda": now}, Previous({"sda": DISK}, 2.0))
 
-    assert values(told) == {
+    assert values(reported) == {
         "Device": "sda",
         "ReadRate": 2_000.0,
         "WriteRate": 0.0,
@@ -86,12 +86,12 @@ def test_a_disk_has_rates_and_totals() -> None:
         "WriteOperations": 21,
         "Interval": 2.0,
     }
-    assert units(told)["ReadRate"] == "B/s"
-    assert units(told)["ReadOperationRate"] == "operations/s"
+    assert units(reported)["ReadRate"] == "B/s"
+    assert units(reported)["ReadOperationRate"] == "operations/s"
 
 
 def test_a_disk_that_was_plugged_in_just_now_has_totals_only() -> None:
-    first, second = elements.disk_elements({"sda": DISK, "sdb": DISK}, Earlier({"sda": DISK}, 2.0))
+    first, second = elements.disk_elements({"sda": DISK, "sdb": DISK}, Previous({"sda": DISK}, 2.0))
 
     assert values(first)["ReadRate"] == 0.0
     assert "ReadRate" not in values(second)
@@ -99,22 +99,22 @@ def test_a_disk_that_was_plugged_in_just_now_has_totals_only() -> None:
 
 
 def test_an_interface_that_came_up_again_has_no_negative_rates() -> None:
-    [told] = elements.interface_elements(
+    [reported] = elements.interface_elements(
         {"eth0": ETHERNET},
-        Earlier({"eth0": replace(ETHERNET, received_bytes=50_000_000, sent_bytes=1_500)}, 10.0),
+        Previous({"eth0": replace(ETHERNET, received_bytes=50_000_000, sent_bytes=1_500)}, 10.0),
     )
 
-    assert values(told)["ReceiveRate"] == 100.0
-    assert values(told)["SendRate"] == 50.0
-    assert values(told)["ReceiveDrops"] == 3
+    assert values(reported)["ReceiveRate"] == 100.0
+    assert values(reported)["SendRate"] == 50.0
+    assert values(reported)["ReceiveDrops"] == 3
 
 
 def test_a_file_system_is_as_full_as_df_says() -> None:
     root = r.FileSystem("/dev/vda", "/", "ext4", total=1_000, used=300, available=600)
 
-    [told] = elements.file_system_elements({"/": root}, None)
+    [reported] = elements.file_system_elements({"/": root}, None)
 
-    assert values(told) == {
+    assert values(reported) == {
         "Device": "/dev/vda",
         "MountPoint": "/",
         "FileSystem": "ext4",
@@ -135,9 +135,9 @@ def test_the_busiest_process_is_named() -> None:
         {7: r.Process(1, "sim", 7.5), 8: r.Process(1, "sh", 9.1)},
     )
 
-    [told] = elements.process_elements(now, Earlier(then, 5.0))
+    [reported] = elements.process_elements(now, Previous(then, 5.0))
 
-    assert values(told) == {
+    assert values(reported) == {
         "Total": 3,
         "Running": 1,
         "Sleeping": 1,
@@ -165,16 +165,16 @@ def test_a_meter_gives_joules_and_watts_also_over_its_end() -> None:
     then = r.EnergySource("rapl", counted_uj=9_000_000, counter_end_uj=10_000_000)
     now = replace(then, counted_uj=4_000_000)
 
-    [told] = elements.energy_elements({"package-0": now}, Earlier({"package-0": then}, 2.0))
+    [reported] = elements.energy_elements({"package-0": now}, Previous({"package-0": then}, 2.0))
 
-    assert values(told) == {
+    assert values(reported) == {
         "Source": "package-0",
         "Kind": "rapl",
         "Energy": 5.0,
         "Power": 2.5,
         "Interval": 2.0,
     }
-    assert (units(told)["Energy"], units(told)["Power"]) == ("J", "W")
+    assert (units(reported)["Energy"], units(reported)["Power"]) == ("J", "W")
 
 
 def test_a_battery_has_a_charge() -> None:
@@ -182,9 +182,9 @@ def test_a_battery_has_a_charge() -> None:
         "battery", power_w=8.5, charge_percent=72, left_j=90_000.0, is_on_mains=False
     )
 
-    [told] = elements.energy_elements({"BAT0": battery}, Earlier({"BAT0": battery}, 10.0))
+    [reported] = elements.energy_elements({"BAT0": battery}, Previous({"BAT0": battery}, 10.0))
 
-    assert values(told) == {
+    assert values(reported) == {
         "Source": "BAT0",
         "Kind": "battery",
         "Power": 8.5,
@@ -195,9 +195,9 @@ def test_a_battery_has_a_charge() -> None:
 
 
 def test_a_sensor_without_limits_has_none() -> None:
-    [told] = elements.temperature_elements({"coretemp/Core 0": r.Sensor(45.5)}, None)
+    [reported] = elements.temperature_elements({"coretemp/Core 0": r.Sensor(45.5)}, None)
 
-    assert told == (Element("Sensor", "coretemp/Core 0"), Element("Temperature", 45.5, "degC"))
+    assert reported == (Element("Sensor", "coretemp/Core 0"), Element("Temperature", 45.5, "degC"))
 
 
 def test_every_measured_value_has_units() -> None:
@@ -205,24 +205,24 @@ def test_every_measured_value_has_units() -> None:
     without |= {"OnMains", "TopProcess", "TopProcessID"}
     then = r.Processes(1, {}, {7: r.Process(1, "sim", 0.0)})
     now = r.Processes(1, {}, {7: r.Process(1, "sim", 1.0)})
-    told = [
+    reported = [
         *elements.cpu_elements(r.CpuTimes({"user": 1.0, "idle": 1.0}, 1, 1.0), None),
         *elements.memory_elements(r.Memory(9, 8, 7, 6, 5, 4, 3, 2), None),
-        *elements.disk_elements({"sda": DISK}, Earlier({"sda": DISK}, 1.0)),
-        *elements.interface_elements({"lo": ETHERNET}, Earlier({"lo": ETHERNET}, 1.0)),
-        *elements.process_elements(now, Earlier(then, 1.0)),
+        *elements.disk_elements({"sda": DISK}, Previous({"sda": DISK}, 1.0)),
+        *elements.interface_elements({"lo": ETHERNET}, Previous({"lo": ETHERNET}, 1.0)),
+        *elements.process_elements(now, Previous(then, 1.0)),
         *elements.temperature_elements({"cpu": r.Sensor(1.0, 2.0, 3.0)}, None),
     ]
 
-    bare = {each.name for elements in told for each in elements if each.units is None}
+    bare = {each.name for elements in reported for each in elements if each.units is None}
 
     assert bare <= without
 
 
 @pytest.mark.parametrize("text", ["name\x00\x1b[2J", "\ud800", "x" * 10_000, "<&>", "", " 7 "])
 def test_odd_names_can_be_sent(text: str) -> None:
-    [told] = elements.disk_elements({text: DISK}, None)
-    event = PerformanceEvent(EventName("DiskIO", "urn:x"), "2026-01-01T00:00:00Z", told)
+    [reported] = elements.disk_elements({text: DISK}, None)
+    event = PerformanceEvent(EventName("DiskIO", "urn:x"), "2026-01-01T00:00:00Z", reported)
 
     received = read(write(EventMessage("1", event)))
 
@@ -250,15 +250,15 @@ def test_whatever_a_kernel_says_can_be_sent(
 ) -> None:
     then, now = disks
     before, after = (r.CpuTimes(seconds, 1) for seconds in times)
-    told = [
+    reported = [
         *elements.load_elements(load, None),
         *elements.memory_elements(memory, None),
-        *elements.disk_elements({"sda": now}, Earlier({"sda": then}, interval_s)),
+        *elements.disk_elements({"sda": now}, Previous({"sda": then}, interval_s)),
         *elements.temperature_elements({"cpu": sensor}, None),
-        *elements.cpu_elements(after, Earlier(before, interval_s)),
+        *elements.cpu_elements(after, Previous(before, interval_s)),
     ]
 
-    for each in told:
+    for each in reported:
         event = PerformanceEvent(EventName("Odd", "urn:x"), "2026-01-01T00:00:00Z", each)
         received = read(write(EventMessage("1", event)))
 

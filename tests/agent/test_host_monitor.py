@@ -78,7 +78,7 @@ def test_those_who_ask_at_the_same_time_share_a_reading() -> None:
     assert machine.readings == before + 1
 
 
-def test_two_periods_are_told_each_of_its_own_past() -> None:
+def test_consumers_of_two_periods_get_each_its_own_past() -> None:
     machine = Machine()
     monitor = machine.monitor()
     seconds, minutes = [], []

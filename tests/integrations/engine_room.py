@@ -33,7 +33,7 @@ RUN_ENDS = built_in().below("WorkflowTerminalEvent")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """One message as it is in the log."""
 
     id: str
@@ -47,30 +47,30 @@ def somebody_listens(broker: Served) -> None:
     assert status == 201, answer
 
 
-def told(broker: Served) -> list[Told]:
+def reported(broker: Served) -> list[Reported]:
     """All messages of the log, oldest first."""
-    found: list[Told] = []
+    found: list[Reported] = []
     after = 0
     while True:
         _, page = broker.call("GET", f"/events?after={after}&limit={PAGE}")
-        found += [Told(e["id"], e["source"], e["data"]) for e in page["events"]]
+        found += [Reported(e["id"], e["source"], e["data"]) for e in page["events"]]
         if not page["events"] or page["next"] is None or page["next"] <= after:
             return found
         after = page["next"]
 
 
-def wait_until_told(broker: Served, concept: str, **pairs: str) -> None:
+def wait_until_reported(broker: Served, concept: str, **pairs: str) -> None:
     """Until the log has this of somebody, as seen from outside."""
     deadline = time.monotonic() + WAIT_S
     while time.monotonic() < deadline:
-        for message in told(broker):
+        for message in reported(broker):
             if concept in message.pairs and pairs.items() <= message.pairs.items():
                 return
         time.sleep(0.05)
-    raise AssertionError(f"nobody told {concept} {pairs}: {told(broker)}")
+    raise AssertionError(f"nobody told {concept} {pairs}: {reported(broker)}")
 
 
-def ends(messages: Iterable[Told | Message]) -> dict[tuple[str, int], str]:
+def ends(messages: Iterable[Reported | Message]) -> dict[tuple[str, int], str]:
     """How each attempt of each activity ended; none of them twice."""
     found: dict[tuple[str, int], str] = {}
     for message in messages:
@@ -81,7 +81,7 @@ def ends(messages: Iterable[Told | Message]) -> dict[tuple[str, int], str]:
     return found
 
 
-def run_ends(messages: Iterable[Told | Message]) -> list[str]:
+def run_ends(messages: Iterable[Reported | Message]) -> list[str]:
     return [concept for message in messages for concept in RUN_ENDS & message.pairs.keys()]
 
 
@@ -89,7 +89,7 @@ def with_concept(messages: Iterable[Any], concept: str) -> list[Any]:
     return [message for message in messages if concept in message.pairs]
 
 
-def kinds(messages: Iterable[Told | Message]) -> dict[str, str]:
+def kinds(messages: Iterable[Reported | Message]) -> dict[str, str]:
     """What type each activity is of."""
     return {
         message.pairs["ActivityId"]: message.pairs["ActivityType"]
@@ -98,12 +98,12 @@ def kinds(messages: Iterable[Told | Message]) -> dict[str, str]:
     }
 
 
-def assert_nothing_twice(messages: Iterable[Told]) -> None:
+def assert_nothing_twice(messages: Iterable[Reported]) -> None:
     ids = [(message.source, message.id) for message in messages]
     assert len(ids) == len(set(ids))
 
 
-def assert_the_monitor_agrees(broker: Served, messages: list[Told]) -> None:
+def assert_the_monitor_agrees(broker: Served, messages: list[Reported]) -> None:
     """The broker's own view of each run: all that ended is counted, and nothing looks odd."""
     last: dict[tuple[str, str], tuple[int, str]] = {}
     for message in messages:

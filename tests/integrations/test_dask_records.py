@@ -23,7 +23,7 @@ def graph_tasks(record: dict[str, Any]) -> list[GraphTask]:
     ]
 
 
-def heard(runs: DaskRuns, record: dict[str, Any]) -> list[Message]:
+def received(runs: DaskRuns, record: dict[str, Any]) -> list[Message]:
     at_s = record["ts"]
     if record["event"] == "update_graph":
         return runs.graph(record["client"], graph_tasks(record), at_s, {"PlannedCores": "2"})
@@ -40,7 +40,7 @@ def heard(runs: DaskRuns, record: dict[str, Any]) -> list[Message]:
 def replayed(runs: DaskRuns | None = None) -> list[Message]:
     runs = runs or DaskRuns("demo")
     records = recording("dask_scheduler_plugin.jsonl")
-    messages = [m for record in records for m in heard(runs, record)]
+    messages = [m for record in records for m in received(runs, record)]
     at_s = records[-1]["ts"]
     return [*messages, *runs.plans(at_s), *runs.closed(at_s)]
 
@@ -112,38 +112,42 @@ def test_every_pair_is_a_concept_and_every_id_is_new() -> None:
 def test_a_task_that_raised_and_is_tried_again_has_a_second_attempt() -> None:
     runs = begun("x")
 
-    told = moved(runs, "x", "waiting", "processing", "released", "waiting", stimulus="task-erred-1")
-    told += moved(runs, "x", "waiting", "processing", "memory")
+    reported = moved(
+        runs, "x", "waiting", "processing", "released", "waiting", stimulus="task-erred-1"
+    )
+    reported += moved(runs, "x", "waiting", "processing", "memory")
 
-    assert ends(told) == {("x", 1): "ActivityRetrying", ("x", 2): "ActivitySucceeded"}
+    assert ends(reported) == {("x", 1): "ActivityRetrying", ("x", 2): "ActivitySucceeded"}
 
 
 def test_a_result_that_is_lost_with_its_worker_is_computed_by_another_attempt() -> None:
     runs = begun("x")
 
-    told = moved(runs, "x", "waiting", "processing", "memory", "released", "waiting", "processing")
-    told += moved(runs, "x", "processing", "memory")
+    reported = moved(
+        runs, "x", "waiting", "processing", "memory", "released", "waiting", "processing"
+    )
+    reported += moved(runs, "x", "processing", "memory")
 
-    assert ends(told) == {("x", 1): "ActivitySucceeded", ("x", 2): "ActivitySucceeded"}
+    assert ends(reported) == {("x", 1): "ActivitySucceeded", ("x", 2): "ActivitySucceeded"}
 
 
 def test_a_task_that_is_let_go_before_its_end_is_cancelled() -> None:
     runs = begun("x")
 
-    told = moved(runs, "x", "waiting", "processing", "released", "forgotten", stimulus="cancel")
+    reported = moved(runs, "x", "waiting", "processing", "released", "forgotten", stimulus="cancel")
 
-    assert ends(told) == {("x", 1): "ActivityCancelled"}
+    assert ends(reported) == {("x", 1): "ActivityCancelled"}
     assert run_ends(runs.closed(3.0)) == ["WorkflowCompleted"]
 
 
 def test_the_same_key_after_it_was_forgotten_is_another_attempt_and_no_repetition() -> None:
     runs = begun("x")
-    told = moved(runs, "x", "waiting", "processing", "memory", "forgotten")
+    reported = moved(runs, "x", "waiting", "processing", "memory", "forgotten")
 
     begun("x", runs=runs)
-    told += moved(runs, "x", "waiting", "processing", "memory")
+    reported += moved(runs, "x", "waiting", "processing", "memory")
 
-    assert ends(told) == {("x", 1): "ActivitySucceeded", ("x", 2): "ActivitySucceeded"}
+    assert ends(reported) == {("x", 1): "ActivitySucceeded", ("x", 2): "ActivitySucceeded"}
 
 
 def test_a_client_that_leaves_work_undone_aborts_its_run() -> None:
@@ -177,7 +181,7 @@ def test_a_computation_ends_with_its_last_task_and_a_result_that_is_there_is_cac
     assert first[-1].pairs["RunId"] != second[0].pairs["RunId"]
 
 
-def test_what_runs_for_long_is_told_while_it_runs_and_once() -> None:
+def test_what_runs_for_long_is_reported_while_it_runs_and_once() -> None:
     runs = begun("x")
     moved(runs, "x", "waiting", "processing")
 

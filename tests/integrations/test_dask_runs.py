@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from integrations.engine_room import (
-    Told,
+    Reported,
     assert_nothing_twice,
     assert_the_monitor_agrees,
     deaf_broker,
     ends,
+    reported,
     run_ends,
-    told,
-    wait_until_told,
+    wait_until_reported,
     with_concept,
 )
 from served import Served
@@ -51,25 +51,25 @@ def finished(process: subprocess.Popen[str]) -> Counter[tuple[str, str]]:
     return Counter((key, concept) for key, concept in answer["ended"])
 
 
-def ended(messages: list[Told]) -> Counter[tuple[str, str]]:
+def ended(messages: list[Reported]) -> Counter[tuple[str, str]]:
     return Counter((key, concept) for (key, _), concept in ends(messages).items())
 
 
-def test_a_session_is_told_as_dask_logs_it_also_when_the_broker_dies_in_the_middle(
+def test_a_session_is_reported_as_dask_logs_it_also_when_the_broker_dies_in_the_middle(
     broker: Served, tmp_path: Path
 ) -> None:
     (tmp_path / "hold").touch()
     process = start(tmp_path, broker.url)
-    wait_until_told(broker, "ActivityExecuting", ActivityType="held")
+    wait_until_reported(broker, "ActivityExecuting", ActivityType="held")
 
     broker.kill()
     (tmp_path / "hold").unlink()
     own = finished(process)
     broker.start()
-    before = told(broker)
+    before = reported(broker)
     send_all(broker.url, tmp_path / "spool")
 
-    messages = told(broker)
+    messages = reported(broker)
     assert run_ends(before) == []
     assert ended(messages) == own
     assert_nothing_twice(messages)
@@ -87,7 +87,7 @@ def test_a_session_is_told_as_dask_logs_it_also_when_the_broker_dies_in_the_midd
     assert_the_monitor_agrees(broker, messages)
 
 
-def tasks_of(message: Told) -> list[dict[str, Any]]:
+def tasks_of(message: Reported) -> list[dict[str, Any]]:
     tasks: list[dict[str, Any]] = json.loads(message.pairs["ActivityPlan"])
     return tasks
 
@@ -96,22 +96,22 @@ def tasks_of(message: Told) -> list[dict[str, Any]]:
 def test_each_computation_may_be_a_run_of_its_own(broker: Served, tmp_path: Path) -> None:
     own = finished(start(tmp_path, broker.url, "computation"))
 
-    messages = told(broker)
+    messages = reported(broker)
     runs = [m.pairs["RunId"] for m in with_concept(messages, "WorkflowStarted")]
     assert len(runs) == len(set(runs)) == len(run_ends(messages)) > 1
     reused = ended(with_concept(messages, "ActivityCached"))
-    told_of = Counter(
+    reported_of = Counter(
         (m.pairs["ActivityId"], concept)
         for run in runs
         for m in messages
         for concept in set(own_concepts(m))
         if m.pairs["RunId"] == run
     )
-    assert told_of - reused == own
+    assert reported_of - reused == own
     assert_nothing_twice(messages)
 
 
-def own_concepts(message: Told) -> list[str]:
+def own_concepts(message: Reported) -> list[str]:
     return list(ends([message]).values())
 
 
@@ -138,7 +138,7 @@ def test_clients_of_one_scheduler_have_plugins_that_come_and_go_with_them(
     )
 
     assert (done.returncode, done.stdout) == (0, "3 4\n2\n"), done.stderr
-    messages = told(broker)
+    messages = reported(broker)
     tasks = {
         name: {
             m.pairs["ActivityType"]

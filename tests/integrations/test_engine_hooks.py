@@ -63,7 +63,7 @@ def test_a_record_that_cannot_be_read_costs_only_itself() -> None:
     ]
 
 
-def test_a_sink_that_fails_is_not_heard_of_by_the_engine() -> None:
+def test_a_sink_that_fails_does_not_disturb_the_engine() -> None:
     sink = Kept()
     hook = SnakemakeHook(sink=sink)
     sink.is_broken = True
@@ -142,8 +142,8 @@ def test_the_log_of_a_failed_job_is_read_before_the_next_attempt_removes_it(
     run = SnakemakeRun(files_in=lambda directory: NoFiles())
     run.handle(log_record("workflow_started").__dict__)
     run.handle(log_record("job_info", jobid=1, rule_name="a").__dict__)
-    told = [*run.handle(record.__dict__), *run.closed(2.0)]
-    assert "no luck\n" in {message.pairs.get("LogTail") for message in told}
+    reported = [*run.handle(record.__dict__), *run.closed(2.0)]
+    assert "no luck\n" in {message.pairs.get("LogTail") for message in reported}
 
 
 def test_somebody_elses_log_is_none_of_its_business() -> None:

@@ -46,7 +46,7 @@ def test_every_task_ends_as_parsl_says() -> None:
     assert run_ends(messages) == ["WorkflowTerminated"]
 
 
-def test_what_a_task_waits_for_and_which_app_it_is_are_told() -> None:
+def test_what_a_task_waits_for_and_which_app_it_is_are_reported() -> None:
     messages = replayed(recording("parsl_monitoring.jsonl"))
 
     [add] = [
@@ -150,12 +150,12 @@ payloads = st.dictionaries(st.sampled_from(FIELDS), values, max_size=9)
 anything = st.tuples(st.sampled_from(KINDS), payloads | st.lists(payloads, max_size=2) | values)
 
 
-@given(heard=st.lists(anything, max_size=12))
-def test_no_message_whatever_it_holds_raises(heard: list[tuple[str, Any]]) -> None:
+@given(received=st.lists(anything, max_size=12))
+def test_no_message_whatever_it_holds_raises(received: list[tuple[str, Any]]) -> None:
     run = new_run()
     run.handle("WORKFLOW_INFO", START, 1.0)
 
-    for kind, payload in heard:
+    for kind, payload in received:
         run.handle(kind, payload, 2.0)
 
     assert len(run_ends(run.closed(3.0))) == 1

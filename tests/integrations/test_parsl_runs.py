@@ -15,9 +15,9 @@ from integrations.engine_room import (
     assert_the_monitor_agrees,
     deaf_broker,
     ends,
+    reported,
     run_ends,
-    told,
-    wait_until_told,
+    wait_until_reported,
     with_concept,
 )
 from served import Served
@@ -64,21 +64,21 @@ def own_record(directory: Path) -> dict[tuple[str, int], str]:
     }
 
 
-def test_a_run_is_told_as_parsl_records_it_also_when_the_broker_dies_in_the_middle(
+def test_a_run_is_reported_as_parsl_records_it_also_when_the_broker_dies_in_the_middle(
     broker: Served, tmp_path: Path
 ) -> None:
     (tmp_path / "hold").touch()
     process = start(tmp_path, broker.url)
-    wait_until_told(broker, "ActivityExecuting", ActivityType="held")
+    wait_until_reported(broker, "ActivityExecuting", ActivityType="held")
 
     broker.kill()
     (tmp_path / "hold").unlink()
     assert finished(process) == SAID
     broker.start()
-    before = told(broker)
+    before = reported(broker)
     send_all(broker.url, tmp_path / "spool")
 
-    messages = told(broker)
+    messages = reported(broker)
     assert run_ends(before) == []
     assert len(ends(before)) < len(ends(messages))
     assert ends(messages) == own_record(tmp_path)
@@ -97,7 +97,7 @@ def test_a_run_is_told_as_parsl_records_it_also_when_the_broker_dies_in_the_midd
 def test_workers_of_their_own_tell_where_and_with_what(broker: Served, tmp_path: Path) -> None:
     assert finished(start(tmp_path, broker.url, "processes")) == SAID
 
-    messages = told(broker)
+    messages = reported(broker)
     assert ends(messages) == own_record(tmp_path)
     assert_nothing_twice(messages)
     assert len(with_concept(messages, "WorkerJoined")) == 1

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from integrations.engine_room import told, with_concept
+from integrations.engine_room import reported, with_concept
 from integrations.snakemake_flow import run
 from served import Served
 from tocsin.integrations.files import NoFiles
@@ -91,7 +91,7 @@ logging.getLogger("snakemake.logging").addFilter(Recorder())
 """
 
 
-def numbers_told(messages: Iterable[Any]) -> dict[str, dict[str, float]]:
+def numbers_reported(messages: Iterable[Any]) -> dict[str, dict[str, float]]:
     """By job, as the plans of these messages tell them."""
     tasks = [t for m in messages for t in json.loads(m.pairs["ActivityPlan"])]
     return {task["id"]: task["numbers"] for task in tasks if task.get("numbers")}
@@ -115,8 +115,8 @@ def test_the_plan_of_a_real_run_has_the_numbers_that_a_reader_of_its_log_finds(
     code, said = run(flow, broker.url, *(f"t/{i}.txt" for i in range(3)))
 
     assert code == 0, said
-    plans = with_concept(told(broker), "ActivityPlan")
-    assert by_rule(plans, numbers_told(plans)) == {
+    plans = with_concept(reported(broker), "ActivityPlan")
+    assert by_rule(plans, numbers_reported(plans)) == {
         "gen": [{"seq": 20, "true": 1}, {"seq": 300, "true": 0}, {"seq": 1000, "true": 2}],
         "take": [{"-n": 3}, {"-n": 4}, {"-n": 5}],
     }
@@ -125,7 +125,7 @@ def test_the_plan_of_a_real_run_has_the_numbers_that_a_reader_of_its_log_finds(
     assert [m.pairs["ActivityPlan"] for m in read] == [m.pairs["ActivityPlan"] for m in plans]
 
 
-def test_a_number_that_only_a_file_of_the_run_tells_is_told_when_its_job_begins(
+def test_a_number_that_only_a_file_of_the_run_has_is_reported_when_its_job_begins(
     broker: Served, tmp_path: Path
 ) -> None:
     flow = tmp_path / "flow"
@@ -135,9 +135,9 @@ def test_a_number_that_only_a_file_of_the_run_tells_is_told_when_its_job_begins(
     code, said = run(flow, broker.url, "report.txt")
 
     assert code == 0, said
-    late = [m for m in with_concept(told(broker), "ActivityPlan") if "ActivityId" in m.pairs]
+    late = [m for m in with_concept(reported(broker), "ActivityPlan") if "ActivityId" in m.pairs]
     assert {m.pairs["ActivityType"] for m in late} == {"count"}
-    assert by_rule(late, numbers_told(late)) == {
+    assert by_rule(late, numbers_reported(late)) == {
         "count": [{"-n": n, "--threads": 2} for n in (20, 300, 1000)]
     }
 
@@ -160,8 +160,8 @@ def test_functions_that_throw_dice_throw_the_same_as_without_us(
         name: {path.read_text() for path in (tmp_path / name / "x").iterdir()} for name in ROOMS
     }
     assert thrown["with"] == thrown["without"]
-    late = [m for m in with_concept(told(broker), "ActivityPlan") if "ActivityId" in m.pairs]
-    seeds = {f"--seed {each['--seed']}\n" for each in numbers_told(late).values()}
+    late = [m for m in with_concept(reported(broker), "ActivityPlan") if "ActivityId" in m.pairs]
+    seeds = {f"--seed {each['--seed']}\n" for each in numbers_reported(late).values()}
     assert thrown["with"] <= seeds  # when the plan was told, they had not been thrown for good
 
 
@@ -191,14 +191,14 @@ def test_any_command_can_be_read(command: str | None) -> None:
     assert all(0 <= value < 1e16 for value in found.values())
 
 
-def test_only_numbers_that_differ_between_jobs_of_a_rule_are_told_and_not_too_many() -> None:
+def test_only_numbers_that_differ_between_jobs_of_a_rule_are_reported_and_not_too_many() -> None:
     many = {f"n{place}": float(place) for place in range(20)}
     more = {name: value + 1 for name, value in many.items()}
 
-    told = differing(
+    reported = differing(
         [("a", {"k": 1, "n": 5}), ("a", {"k": 1, "n": 6}), ("b", {"n": 7}), ("a", None)]
     )
-    assert told == [(("n", 5),), (("n", 6),), (), None]
+    assert reported == [(("n", 5),), (("n", 6),), (), None]
     assert [len(each or ()) for each in differing([("a", many), ("a", more)])] == [NUMBERS_MAX] * 2
 
 
@@ -268,7 +268,7 @@ def test_parameters_of_a_job_without_a_command_are_its_numbers() -> None:
     assert NumbersOfJobs().of("1", asked) == {"n": 5.0}
 
 
-def test_a_number_that_is_another_when_the_job_begins_is_told_again() -> None:
+def test_a_number_that_is_another_when_the_job_begins_is_reported_again() -> None:
     jobs = [PlannedJob("1", "gen"), PlannedJob("2", "gen")]
     planned = with_numbers(jobs, {"1": {"--n": 5.0}, "2": {"--n": 6.0}})
     fold = SnakemakeRun(files_in=lambda directory: NoFiles())
@@ -283,10 +283,10 @@ def test_a_number_that_is_another_when_the_job_begins_is_told_again() -> None:
         )
     ]
 
-    assert numbers_told(with_concept(messages, "ActivityPlan")) == {"2": {"--n": 60}}
+    assert numbers_reported(with_concept(messages, "ActivityPlan")) == {"2": {"--n": 60}}
 
 
-def test_numbers_that_no_plan_had_are_told_as_soon_as_jobs_of_a_rule_differ() -> None:
+def test_numbers_that_no_plan_had_are_reported_as_soon_as_jobs_of_a_rule_differ() -> None:
     fold = SnakemakeRun(files_in=lambda directory: NoFiles())
     fold.handle({"event": "workflow_started", "created": 0.0, "workflow_id": "w"})
     fold.handle({"event": "run_info", "created": 0.0, "stats": {"gen": 4, "same": 1, "total": 5}})
@@ -296,7 +296,7 @@ def test_numbers_that_no_plan_had_are_told_as_soon_as_jobs_of_a_rule_differ() ->
     for id, rule, n in begun:
         record = {"event": "job_info", "jobid": id, "rule_name": rule, "shellcmd": f"x --n {n}"}
         messages = fold.handle({**record, "created": 1.0})
-        found.append(numbers_told(with_concept(messages, "ActivityPlan")))
+        found.append(numbers_reported(with_concept(messages, "ActivityPlan")))
 
     five, six = {"--n": 5}, {"--n": 6}
     assert found == [{}, {}, {}, {"1": five, "2": five, "4": six}, {"5": five}]

@@ -76,7 +76,7 @@ def test_a_failure_says_which_command_ended_how() -> None:
     assert failed.pairs["LogFile"] == "bad1.log"
 
 
-def test_what_is_told_twice_has_one_id_and_another_run_of_the_same_id_has_others() -> None:
+def test_what_is_sent_twice_has_one_id_and_another_run_of_the_same_id_has_others() -> None:
     once = [STARTED, job(1), record("job_finished", job_id=1)]
     later = [{**each, "ts": 86_400.0} for each in once]
 
@@ -89,14 +89,14 @@ def test_what_is_told_twice_has_one_id_and_another_run_of_the_same_id_has_others
     assert set(first).isdisjoint(second)
 
 
-def test_a_planned_checkpoint_is_told_as_one() -> None:
+def test_a_planned_checkpoint_is_reported_as_one() -> None:
     jobs = (PlannedJob("1", "split", checkpoint=True), PlannedJob("2", "all", ("1",)))
 
     messages = replayed([STARTED, record("run_info", stats={}, tocsin_planned=jobs)])
 
     (plan,) = with_concept(messages, "ActivityPlan")
-    told = json.loads(plan.pairs["ActivityPlan"])
-    assert [task.get("checkpoint") for task in told] == [True, None]
+    reported = json.loads(plan.pairs["ActivityPlan"])
+    assert [task.get("checkpoint") for task in reported] == [True, None]
 
 
 def test_a_total_grows_when_a_checkpoint_is_passed() -> None:
@@ -142,11 +142,11 @@ def test_a_run_is_named_after_its_directory_unless_somebody_names_it() -> None:
     assert (renamed.pairs["WorkflowName"], renamed.pairs["RunId"]) == ("nightly", "r7")
 
 
-def test_nothing_is_told_of_a_process_that_never_started_a_workflow() -> None:
+def test_nothing_is_reported_a_process_that_never_started_a_workflow() -> None:
     assert replayed([record(None), job(1), record("job_finished", job_id=1)]) == []
 
 
-def test_with_a_plan_a_last_failure_is_told_at_once_and_what_waited_for_it_is_skipped() -> None:
+def test_with_a_plan_a_last_failure_is_reported_at_once_and_what_waited_for_it_is_skipped() -> None:
     plan = (PlannedJob("1", "a"), PlannedJob("2", "b", ("1",)), PlannedJob("3", "all", ("2",)))
     run = new_run()
     run.handle(STARTED)
@@ -205,8 +205,8 @@ def test_a_plan_in_which_all_wait_for_all_fits_messages_too() -> None:
     messages = run.handle(record("run_info", tocsin_planned=plan))
 
     assert max(len(m.pairs["ActivityPlan"]) for m in messages) <= PLAN_CHARS_MAX
-    told = {t["id"] for m in messages for t in json.loads(m.pairs["ActivityPlan"])}
-    assert told == {job.id for job in plan}
+    reported = {t["id"] for m in messages for t in json.loads(m.pairs["ActivityPlan"])}
+    assert reported == {job.id for job in plan}
 
 
 def test_remarks_for_people_are_no_part_of_a_files_name() -> None:

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 
 from integrations.engine_room import (
-    Told,
+    Reported,
     assert_nothing_twice,
     assert_the_monitor_agrees,
     deaf_broker,
     ends,
     kinds,
+    reported,
     run_ends,
-    told,
-    wait_until_told,
+    wait_until_reported,
     with_concept,
 )
 from integrations.snakemake_flow import RUN_S, lay_out, own_record, run, start
@@ -41,8 +41,8 @@ rule make:
 """
 
 
-def assert_told_is_what_snakemake_logged(broker: Served, flow: Path) -> None:
-    messages = told(broker)
+def assert_reported_is_what_snakemake_logged(broker: Served, flow: Path) -> None:
+    messages = reported(broker)
     finished, restarted = own_record(flow)
     ended = ends(messages)
     types = kinds(messages)
@@ -54,12 +54,12 @@ def assert_told_is_what_snakemake_logged(broker: Served, flow: Path) -> None:
     assert_nothing_twice(messages)
 
 
-def tasks_of(message: Told) -> list[dict[str, Any]]:
+def tasks_of(message: Reported) -> list[dict[str, Any]]:
     tasks: list[dict[str, Any]] = json.loads(message.pairs["ActivityPlan"])
     return tasks
 
 
-def test_a_run_is_told_as_snakemake_logs_it_with_its_plan_files_and_resources(
+def test_a_run_is_reported_as_snakemake_logs_it_with_its_plan_files_and_resources(
     broker: Served, tmp_path: Path
 ) -> None:
     flow = lay_out(tmp_path / "flow")
@@ -67,8 +67,8 @@ def test_a_run_is_told_as_snakemake_logs_it_with_its_plan_files_and_resources(
     code, said = run(flow, broker.url, "--logger-tocsin-run-id", "r1")
 
     assert code == 0, said
-    assert_told_is_what_snakemake_logged(broker, flow)
-    messages = told(broker)
+    assert_reported_is_what_snakemake_logged(broker, flow)
+    messages = reported(broker)
     [started] = with_concept(messages, "WorkflowStarted")
     files = {file["path"]: file for file in json.loads(started.pairs["WorkflowFile"])}
     assert files.keys() == {"Snakefile", "config.yaml", "count.py"}
@@ -107,7 +107,7 @@ def test_a_broker_that_dies_in_the_middle_gets_the_rest_later_and_nothing_twice(
     flow = lay_out(tmp_path / "flow")
     (flow / "hold").touch()
     process = start(flow, broker.url)
-    wait_until_told(broker, "ActivityExecuting", ActivityType="report")
+    wait_until_reported(broker, "ActivityExecuting", ActivityType="report")
 
     broker.kill()
     (flow / "hold").unlink()
@@ -115,14 +115,14 @@ def test_a_broker_that_dies_in_the_middle_gets_the_rest_later_and_nothing_twice(
     assert process.returncode == 0, said
     assert (flow / "report.txt").read_text() == "3\n3\n"
     broker.start()
-    before = told(broker)
+    before = reported(broker)
     sent = send_all(broker.url, flow / "spool")
 
     assert sent.sent > 0
     assert run_ends(before) == []
-    assert run_ends(told(broker)) == ["WorkflowCompleted"]
-    assert_told_is_what_snakemake_logged(broker, flow)
-    assert_the_monitor_agrees(broker, told(broker))
+    assert run_ends(reported(broker)) == ["WorkflowCompleted"]
+    assert_reported_is_what_snakemake_logged(broker, flow)
+    assert_the_monitor_agrees(broker, reported(broker))
     assert send_all(broker.url, flow / "spool").sent == 0
 
 
@@ -149,17 +149,17 @@ def test_what_a_run_without_a_broker_had_to_tell_goes_with_the_next_run(
     assert run(flow, broker.url, "sort", "d/a.sorted", "--logger-tocsin-run-id", "with")[0] == 1
     assert run(flow, broker.url, "d/a.sorted", "--logger-tocsin-run-id", "third")[0] == 0
 
-    ended = {m.pairs["RunId"]: run_ends([m]) for m in told(broker) if run_ends([m])}
+    ended = {m.pairs["RunId"]: run_ends([m]) for m in reported(broker) if run_ends([m])}
     assert ended == {
         "without": ["WorkflowCompleted"],
         "with": ["WorkflowTerminated"],  # a rule with wildcards is no target
         "third": ["WorkflowCompleted"],
     }
-    assert_nothing_twice(told(broker))
+    assert_nothing_twice(reported(broker))
 
 
 @pytest.mark.slow
-def test_jobs_that_run_together_through_a_pipe_are_told_one_by_one(
+def test_jobs_that_run_together_through_a_pipe_are_reported_one_by_one(
     broker: Served, tmp_path: Path
 ) -> None:
     flow = lay_out(tmp_path / "flow")
@@ -167,9 +167,9 @@ def test_jobs_that_run_together_through_a_pipe_are_told_one_by_one(
     code, said = run(flow, broker.url, "piped.txt")
 
     assert code == 0, said
-    types = kinds(told(broker))
-    assert {types[id] for id, _ in ends(told(broker))} == {"writes", "reads"}
-    assert_told_is_what_snakemake_logged(broker, flow)
+    types = kinds(reported(broker))
+    assert {types[id] for id, _ in ends(reported(broker))} == {"writes", "reads"}
+    assert_reported_is_what_snakemake_logged(broker, flow)
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_a_job_that_fails_says_why_and_what_waited_for_it_is_skipped(
     code, said = run(flow, broker.url, "-k", "after.txt", "forgotten.txt", "d/a.sorted")
 
     assert code == 1, said
-    messages = told(broker)
+    messages = reported(broker)
     types = kinds(messages)
     assert {types[id]: concept for (id, _), concept in ends(messages).items()} == {
         "fails": "ActivityFailed",
@@ -203,7 +203,7 @@ def test_a_run_that_a_person_stops_is_aborted(
 ) -> None:
     flow = lay_out(tmp_path / "flow")
     process = start(flow, broker.url, "waited.txt")
-    wait_until_told(broker, "ActivityExecuting")
+    wait_until_reported(broker, "ActivityExecuting")
     deadline = time.monotonic() + RUN_S
     while not (flow / "waiting").exists():
         assert time.monotonic() < deadline
@@ -213,8 +213,8 @@ def test_a_run_that_a_person_stops_is_aborted(
     os.killpg(process.pid, signal.SIGINT)  # after SIGTERM alone it would wait for its jobs
     process.communicate(timeout=RUN_S)
 
-    assert run_ends(told(broker)) == ["WorkflowAborted"]
-    assert list(ends(told(broker)).values()) == ["ActivityCancelled"]
+    assert run_ends(reported(broker)) == ["WorkflowAborted"]
+    assert list(ends(reported(broker)).values()) == ["ActivityCancelled"]
 
 
 @pytest.mark.slow
@@ -227,7 +227,7 @@ def test_runs_that_do_less_than_all_end_too(broker: Served, tmp_path: Path) -> N
     assert run(flow, broker.url, "--touch", "-F", "d/a.sorted")[0] == 0
     assert run(flow, broker.url, "nowhere.txt")[0] == 1
 
-    messages = told(broker)
+    messages = reported(broker)
     assert len(with_concept(messages, "WorkflowStarted")) == 4
     assert run_ends(messages) == ["WorkflowCompleted"] * 3 + ["WorkflowTerminated"]
     planned = [m.pairs["PlannedActivities"] for m in with_concept(messages, "PlannedActivities")]
@@ -242,7 +242,7 @@ def test_quiet_hides_nothing_from_the_broker(broker: Served, tmp_path: Path) -> 
     code, said = run(flow, broker.url, "--quiet", "all", "--", "d/a.sorted")
 
     assert code == 0, said
-    assert list(ends(told(broker)).values()) == ["ActivitySucceeded"]
+    assert list(ends(reported(broker)).values()) == ["ActivitySucceeded"]
 
 
 def test_the_threads_and_memory_that_a_rule_declares_are_shown_though_nobody_else_asks(

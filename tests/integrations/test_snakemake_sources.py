@@ -24,7 +24,7 @@ def flow(tmp_path: Path) -> Path:
     return home
 
 
-def told(flow: Path, *words: str) -> tuple[Sources, dict[str, Any]]:
+def reported(flow: Path, *words: str) -> tuple[Sources, dict[str, Any]]:
     facts = Facts(("Snakefile",), versions={"plot": "v"}, named={"plot": words})
     sources = sources_of(facts, DiskFiles(flow), str(flow), str(flow))
     assert sources.files is not None
@@ -36,14 +36,14 @@ def test_a_program_that_a_command_names_is_sent_and_makes_the_version_of_its_rul
 ) -> None:
     words = list(named_files("python scripts/plot.py {input} --style=bold.ini > {output}"))
 
-    before, files = told(flow, *words)
+    before, files = reported(flow, *words)
 
     assert files == {"Snakefile": "rule a: ...", "scripts/plot.py": "print(1)"}
     (flow / "scripts" / "plot.py").write_text("print(2)")
-    after, _ = told(flow, *words)
+    after, _ = reported(flow, *words)
     assert after.rules != before.rules
     # As `tocsin wf record` has it, which does not read commands.
-    assert after.version == before.version == told(flow)[0].version
+    assert after.version == before.version == reported(flow)[0].version
 
 
 def test_nothing_outside_of_the_workflows_directory_is_sent_whatever_leads_there(
@@ -52,7 +52,7 @@ def test_nothing_outside_of_the_workflows_directory_is_sent_whatever_leads_there
     (flow / "link.py").symlink_to("../secret.py")
     (flow / "all").symlink_to("..")
 
-    _, files = told(
+    _, files = reported(
         flow, "../secret.py", str(flow.parent / "secret.py"), "link.py", "all/secret.py"
     )
 
@@ -62,7 +62,7 @@ def test_nothing_outside_of_the_workflows_directory_is_sent_whatever_leads_there
 def test_what_is_no_file_is_not_sent_and_what_is_long_goes_without_its_text(flow: Path) -> None:
     (flow / "long.py").write_text("#" * 100_000)
 
-    _, files = told(flow, "scripts", "python", "nowhere.py", "nul\0.py", "long.py")
+    _, files = reported(flow, "scripts", "python", "nowhere.py", "nul\0.py", "long.py")
 
     assert files == {"Snakefile": "rule a: ...", "long.py": None}
 
@@ -72,7 +72,7 @@ def test_no_more_files_are_sent_than_the_limit(flow: Path) -> None:
     for word in words:
         (flow / word).touch()
 
-    _, files = told(flow, *words)
+    _, files = reported(flow, *words)
 
     assert len(files) == NAMED_MAX + 1
 

@@ -1,4 +1,4 @@
-"""What a host tells about itself, as performance events: probes, and the monitor that asks them."""
+"""The monitor of a host, as performance events: probes, and the monitor that asks them."""
 
 from __future__ import annotations
 

@@ -48,20 +48,20 @@ OTHER = "Other"
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier(Generic[R]):
+class Previous(Generic[R]):
     """A reading to compare with, and how long before the other it was taken."""
 
     reading: R
     interval_s: float
 
 
-def load_elements(load: r.Load, earlier: Earlier[r.Load] | None) -> list[Elements]:
+def load_elements(load: r.Load, earlier: Previous[r.Load] | None) -> list[Elements]:
     """As in the paper, section 3.1: without units, and as fine as `uptime` shows it."""
     named = (("Load1", load.one), ("Load5", load.five), ("Load15", load.fifteen))
     return [_all(_number(name, value, None, digits=2) for name, value in named)]
 
 
-def cpu_elements(cpu: r.CpuTimes, earlier: Earlier[r.CpuTimes] | None) -> list[Elements]:
+def cpu_elements(cpu: r.CpuTimes, earlier: Previous[r.CpuTimes] | None) -> list[Elements]:
     """In percent of the time of all cores since the earlier reading."""
     spent = {} if earlier is None else shares(earlier.reading.seconds, cpu.seconds)
     found = [_number(_CPU_STATES[n], spent[n], PERCENT) for n in _CPU_STATES if n in spent]
@@ -73,7 +73,7 @@ def cpu_elements(cpu: r.CpuTimes, earlier: Earlier[r.CpuTimes] | None) -> list[E
     return [_all((*found, _interval(earlier if spent else None)))]
 
 
-def memory_elements(memory: r.Memory, earlier: Earlier[r.Memory] | None) -> list[Elements]:
+def memory_elements(memory: r.Memory, earlier: Previous[r.Memory] | None) -> list[Elements]:
     taken = 100.0 * (memory.total - memory.available) / memory.total if memory.total > 0 else None
     sizes = (
         ("Total", memory.total),
@@ -90,7 +90,7 @@ def memory_elements(memory: r.Memory, earlier: Earlier[r.Memory] | None) -> list
 
 
 def file_system_elements(
-    mounted: Mapping[str, r.FileSystem], earlier: Earlier[Mapping[str, r.FileSystem]] | None
+    mounted: Mapping[str, r.FileSystem], earlier: Previous[Mapping[str, r.FileSystem]] | None
 ) -> list[Elements]:
     return [_file_system(each) for each in mounted.values()]
 
@@ -112,19 +112,20 @@ def _file_system(each: r.FileSystem) -> Elements:
 
 
 def disk_elements(
-    disks: Mapping[str, r.DiskCounters], earlier: Earlier[Mapping[str, r.DiskCounters]] | None
+    disks: Mapping[str, r.DiskCounters],
+    earlier: Previous[Mapping[str, r.DiskCounters]] | None,
 ) -> list[Elements]:
     return [_disk(name, each, _same(name, earlier)) for name, each in disks.items()]
 
 
-def _same(name: str, earlier: Earlier[Mapping[str, R]] | None) -> Earlier[R] | None:
+def _same(name: str, earlier: Previous[Mapping[str, R]] | None) -> Previous[R] | None:
     """The earlier reading of one of many; None if it was not there then."""
     if earlier is None or name not in earlier.reading:
         return None
-    return Earlier(earlier.reading[name], earlier.interval_s)
+    return Previous(earlier.reading[name], earlier.interval_s)
 
 
-def _disk(name: str, now: r.DiskCounters, earlier: Earlier[r.DiskCounters] | None) -> Elements:
+def _disk(name: str, now: r.DiskCounters, earlier: Previous[r.DiskCounters] | None) -> Elements:
     found: list[Element | None] = [_text("Device", name)]
     if earlier is not None:
         then, interval_s = earlier.reading, earlier.interval_s
@@ -154,13 +155,13 @@ def _busy_percent(then_ms: int | None, now_ms: int | None, interval_s: float) ->
 
 def interface_elements(
     interfaces: Mapping[str, r.InterfaceCounters],
-    earlier: Earlier[Mapping[str, r.InterfaceCounters]] | None,
+    earlier: Previous[Mapping[str, r.InterfaceCounters]] | None,
 ) -> list[Elements]:
     return [_interface(name, each, _same(name, earlier)) for name, each in interfaces.items()]
 
 
 def _interface(
-    name: str, now: r.InterfaceCounters, earlier: Earlier[r.InterfaceCounters] | None
+    name: str, now: r.InterfaceCounters, earlier: Previous[r.InterfaceCounters] | None
 ) -> Elements:
     found: list[Element | None] = [_text("Interface", name)]
     if earlier is not None:
@@ -186,7 +187,7 @@ def _interface(
     return _all(found)
 
 
-def process_elements(now: r.Processes, earlier: Earlier[r.Processes] | None) -> list[Elements]:
+def process_elements(now: r.Processes, earlier: Previous[r.Processes] | None) -> list[Elements]:
     states = {name: now.by_state.get(state, 0) for state, name in _PROCESS_STATES.items()}
     states[OTHER] = sum(now.by_state.values()) - sum(states.values())
     found = [_number("Total", now.total, PROCESSES)]
@@ -216,7 +217,7 @@ def busiest(then: r.Processes, now: r.Processes) -> tuple[int, float] | None:
 
 
 def temperature_elements(
-    sensors: Mapping[str, r.Sensor], earlier: Earlier[Mapping[str, r.Sensor]] | None
+    sensors: Mapping[str, r.Sensor], earlier: Previous[Mapping[str, r.Sensor]] | None
 ) -> list[Elements]:
     return [
         _all(
@@ -232,12 +233,13 @@ def temperature_elements(
 
 
 def energy_elements(
-    sources: Mapping[str, r.EnergySource], earlier: Earlier[Mapping[str, r.EnergySource]] | None
+    sources: Mapping[str, r.EnergySource],
+    earlier: Previous[Mapping[str, r.EnergySource]] | None,
 ) -> list[Elements]:
     return [_source(name, each, _same(name, earlier)) for name, each in sources.items()]
 
 
-def _source(name: str, now: r.EnergySource, earlier: Earlier[r.EnergySource] | None) -> Elements:
+def _source(name: str, now: r.EnergySource, earlier: Previous[r.EnergySource] | None) -> Elements:
     used_j = None if earlier is None else _used_j(earlier.reading, now)
     power_w = now.power_w
     if earlier is not None and used_j is not None and earlier.interval_s > 0:
@@ -272,7 +274,7 @@ def _present(found: Iterable[Element | None]) -> Iterator[Element]:
             yield element
 
 
-def _interval(earlier: Earlier[R] | None) -> Element | None:
+def _interval(earlier: Previous[R] | None) -> Element | None:
     """Over what time the rates were taken."""
     return None if earlier is None else _number("Interval", earlier.interval_s, SECONDS)
 

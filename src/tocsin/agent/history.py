@@ -18,7 +18,7 @@ INTERVAL_S_MIN = 0.1  # kernels count time in hundredths of a second: below this
 
 
 @dataclass(frozen=True, slots=True)
-class Taken(Generic[R]):
+class Reading(Generic[R]):
     """A reading: when it was taken, by a clock that only goes forward, and what that cost."""
 
     reading: R
@@ -33,16 +33,16 @@ class History(Generic[R]):
     def __init__(self, size_max: int = READINGS_MAX) -> None:
         assert size_max >= 2
         self.size_max = size_max
-        self._taken: list[Taken[R]] = []  # oldest first
+        self._taken: list[Reading[R]] = []  # oldest first
 
     def __len__(self) -> int:
         return len(self._taken)
 
     @property
-    def newest(self) -> Taken[R] | None:
+    def newest(self) -> Reading[R] | None:
         return self._taken[-1] if self._taken else None
 
-    def add(self, taken: Taken[R]) -> None:
+    def add(self, taken: Reading[R]) -> None:
         """Keep it, and give up the one that is missed least if there are too many."""
         if self._taken and taken.at_s <= self._taken[-1].at_s:
             self._taken[-1] = taken
@@ -66,9 +66,9 @@ class History(Generic[R]):
             return 0
         return min(range(1, len(times_s) - 1), key=gap)
 
-    def about(self, period_s: float, before: Taken[R]) -> Taken[R] | None:
+    def about(self, period_s: float, before: Reading[R]) -> Reading[R] | None:
         """The reading that was taken about a period before this one, if there is any."""
-        best: Taken[R] | None = None
+        best: Reading[R] | None = None
         best_ratio = 0.0
         for taken in self._taken:
             age_s = before.at_s - taken.at_s

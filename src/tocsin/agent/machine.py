@@ -120,7 +120,7 @@ def _mounts() -> list[tuple[str, str, str]]:
 def one_mount_each(
     mounts: Iterable[tuple[str, str, str]], *, is_directory: Callable[[str], bool]
 ) -> list[tuple[str, str, str]]:
-    """Of each device its most telling mount: a directory before a file, then the shortest.
+    """Of each device its most useful mount: a directory before a file, then the shortest.
 
     A container has single files of its host mounted, all of them from the same device.
     """

@@ -8,8 +8,8 @@ from functools import partial
 from time import monotonic, thread_time, time_ns
 from typing import Any
 
-from tocsin.agent.elements import Earlier, Elements
-from tocsin.agent.history import History, Taken
+from tocsin.agent.elements import Elements, Previous
+from tocsin.agent.history import History, Reading
 from tocsin.agent.probes import PROBES, Probe
 from tocsin.errors import BadMessage, CannotMeasure, TocsinError
 from tocsin.event.instant import rfc3339
@@ -55,10 +55,10 @@ class Monitor:
         self.probes: dict[EventName, Probe[Any]] = {}
         self.missing: dict[EventName, str] = {}
         self._period_s = period_s
-        self._kept: dict[EventName, _Kept] = {}
+        self._kept: dict[EventName, _ReadingCache] = {}
         self._counts: dict[EventName, int] = {}
         for probe in probes:
-            kept = _Kept(probe, clock, stamp)
+            kept = _ReadingCache(probe, clock, stamp)
             try:
                 taken = kept.take(period_s)
             except TocsinError as error:
@@ -78,7 +78,7 @@ class Monitor:
 
     def sample(self, name: EventName, asked: Asked | None = None) -> list[PerformanceEvent]:
         """The events of this name as of now; BadMessage for what is not asked as it should be,
-        CannotMeasure if the machine does not tell."""
+        CannotMeasure if the machine does not report it."""
         probe = self.probes[name]
         asked = asked or {}
         period_s = self._period(name, asked)
@@ -107,7 +107,7 @@ class Monitor:
         return period_of(Parameters(name, (element,))) or self._period_s
 
 
-class _Kept:
+class _ReadingCache:
     """The readings of one probe."""
 
     def __init__(self, probe: Probe[Any], clock: Clock, stamp: Callable[[], str]) -> None:
@@ -117,7 +117,7 @@ class _Kept:
         self._lock = threading.Lock()
         self._history: History[Any] = History(probe.readings_max)
 
-    def take(self, period_s: float) -> Taken[Any]:
+    def take(self, period_s: float) -> Reading[Any]:
         """A reading that is fresh enough for this period: the last one, or a new one."""
         with self._lock:
             newest = self._history.newest
@@ -126,18 +126,18 @@ class _Kept:
                 return newest
             began_s = thread_time()
             reading = _read(self._probe)
-            taken = Taken(reading, now_s, self._stamp(), thread_time() - began_s)
+            taken = Reading(reading, now_s, self._stamp(), thread_time() - began_s)
             self._history.add(taken)
             return taken
 
-    def elements(self, taken: Taken[Any], period_s: float) -> list[Elements]:
+    def elements(self, taken: Reading[Any], period_s: float) -> list[Elements]:
         with self._lock:
             base = self._history.about(period_s, taken)
-        earlier = None if base is None else Earlier(base.reading, taken.at_s - base.at_s)
+        earlier = None if base is None else Previous(base.reading, taken.at_s - base.at_s)
         return self._probe.elements(taken.reading, earlier)
 
 
-def _shared_s(newest: Taken[Any], period_s: float) -> float:
+def _shared_s(newest: Reading[Any], period_s: float) -> float:
     """How long this reading will do for somebody with that period."""
     return max(min(period_s * SHARED_PERIODS, SHARED_S_MAX), newest.cost_s * COST_RATIO)
 

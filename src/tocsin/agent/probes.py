@@ -1,4 +1,4 @@
-"""The events that a host tells of, what each is asked for with, and how it is read."""
+"""The events of a host: name, parameters, and how each is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tocsin.agent import elements, machine
-from tocsin.agent.elements import Earlier, Elements
+from tocsin.agent.elements import Elements, Previous
 from tocsin.agent.history import READINGS_MAX
 from tocsin.client.host_readings.energy import energy_sources
 from tocsin.client.host_readings.processes import processes
@@ -29,7 +29,7 @@ class Probe(Generic[R]):
     name: EventName
     about: str
     read: Callable[[], R]
-    elements: Callable[[R, Earlier[R] | None], list[Elements]]
+    elements: Callable[[R, Previous[R] | None], list[Elements]]
     choice: str | None = None
     readings_max: int = READINGS_MAX
 

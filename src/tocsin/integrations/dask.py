@@ -29,7 +29,7 @@ TICK_S = 0.5
 
 
 class TocsinPlugin(SchedulerPlugin):
-    """Tells a broker what the scheduler does. It is sent to the scheduler, and opens there.
+    """Reports to a broker what the scheduler does. It is sent to the scheduler, and opens there.
 
     Its hooks run in the scheduler's own thread: none of them raises, waits or looks at a disk. On
     a scheduler that others use too, `client` (its `id`) leaves them out, and lets each have a
@@ -91,11 +91,11 @@ class TocsinPlugin(SchedulerPlugin):
         self._ticking = asyncio.create_task(self._tick())
 
     async def close(self) -> None:
-        """Tell the end. The scheduler's loop goes on meanwhile, and not for long."""
+        """Report the end. The scheduler's loop goes on meanwhile, and not for long."""
         if self._scheduler is None:
             return
         self._ticking.cancel()
-        self._tell(lambda: self._runs.closed(time.time()))
+        self._send(lambda: self._runs.closed(time.time()))
         self._scheduler = None
         await asyncio.to_thread(self._outbox.close)
 
@@ -104,7 +104,7 @@ class TocsinPlugin(SchedulerPlugin):
     ) -> None:
         if self.client not in (None, client):
             return
-        self._tell(
+        self._send(
             lambda: self._runs.graph(
                 str(client), self._graph_tasks(scheduler, tasks), time.time(), _given(scheduler)
             )
@@ -121,7 +121,7 @@ class TocsinPlugin(SchedulerPlugin):
     def transition(
         self, key: Any, start: Any, finish: Any, *args: Any, stimulus_id: str, **kwargs: Any
     ) -> None:
-        self._tell(
+        self._send(
             lambda: self._runs.transition(
                 str(key),
                 start,
@@ -146,15 +146,15 @@ class TocsinPlugin(SchedulerPlugin):
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
         state = scheduler.workers.get(worker)
         cores = {"CpuCores": str(state.nthreads)} if state is not None else {}
-        self._tell(lambda: self._runs.worker(worker, time.time(), is_here=True, pairs=cores))
+        self._send(lambda: self._runs.worker(worker, time.time(), is_here=True, pairs=cores))
 
     def remove_worker(
         self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **kwargs: Any
     ) -> None:
-        self._tell(lambda: self._runs.worker(worker, time.time(), is_here=False, pairs={}))
+        self._send(lambda: self._runs.worker(worker, time.time(), is_here=False, pairs={}))
 
     def remove_client(self, scheduler: Scheduler, client: str) -> None:
-        self._tell(lambda: self._runs.client_gone(str(client), time.time()))
+        self._send(lambda: self._runs.client_gone(str(client), time.time()))
         if client == self.client:
             self._leaving = asyncio.ensure_future(self._leave(scheduler))
 
@@ -168,12 +168,12 @@ class TocsinPlugin(SchedulerPlugin):
         beaten_at = time.monotonic()
         while True:
             await asyncio.sleep(TICK_S)
-            self._tell(lambda: self._runs.plans(time.time()))
-            self._tell(self._executing)
-            self._tell(lambda: self._runs.idle(time.time()))
+            self._send(lambda: self._runs.plans(time.time()))
+            self._send(self._executing)
+            self._send(lambda: self._runs.idle(time.time()))
             if time.monotonic() - beaten_at >= HEARTBEAT_S:
                 beaten_at = time.monotonic()
-                self._tell(lambda: self._runs.heartbeat(time.time()))
+                self._send(lambda: self._runs.heartbeat(time.time()))
 
     def _executing(self) -> list[Message]:
         """Workers say with each heartbeat what they compute, and since how many seconds."""
@@ -187,7 +187,7 @@ class TocsinPlugin(SchedulerPlugin):
             )
         ]
 
-    def _tell(self, make: Callable[[], Iterable[Message]]) -> None:
+    def _send(self, make: Callable[[], Iterable[Message]]) -> None:
         if self._scheduler is None:
             return
         try:

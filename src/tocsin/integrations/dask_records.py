@@ -122,7 +122,7 @@ class DaskRuns:
             return []
         owner = self.owners.get(task.key)
         if owner is not None and not task.is_done and owner.client in self.runs:
-            return []  # another client waits for it already, and tells of it
+            return []  # another client waits for it already, and reports it
         attempt = run.attempts.pop(task.key, 0) + 1
         known = run.tasks[task.key] = _Task(task.key, task.prefix, attempt)
         if attempt == 1:

@@ -49,7 +49,7 @@ class MessageBuilder:
         return f"{self.run}@{round(self.began_s * 1_000)}"
 
     def of_run(self, concept: str, at_s: float, pairs: Pairs, *, mark: str = "") -> Message:
-        """Something about the whole run; `mark` tells apart what may happen more than once."""
+        """Something about the whole run; `mark` distinguishes what may happen more than once."""
         return self._message(concept, at_s, {}, pairs, (concept, mark))
 
     def of_activity(

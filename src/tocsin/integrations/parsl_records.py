@@ -91,7 +91,7 @@ class ParslRun:
         return handler(self, payload, received_s)
 
     def closed(self, at_s: float, *, raised: BaseException | None = None) -> list[Message]:
-        """The end, once all that there was to hear has been heard."""
+        """The end, once every message has been read."""
         if self.builder is None:
             return []
         messages = []

@@ -57,7 +57,7 @@ def shown(broker: Served, run_id: str, rest: str = "") -> dict[str, Any]:
     return found
 
 
-def test_a_command_is_told_of_with_its_start_its_resources_its_output_and_its_end(
+def test_a_command_is_reported_with_its_start_its_resources_its_output_and_its_end(
     broker: Served, environment: dict[str, str], tmp_path: Path
 ) -> None:
     given = tmp_path / "given.txt"
@@ -84,7 +84,7 @@ def test_a_command_is_told_of_with_its_start_its_resources_its_output_and_its_en
     assert [each["run"] for each in found["files"]] == ["told"]
 
 
-def test_what_the_command_uses_is_told_while_it_runs(
+def test_what_the_command_uses_is_reported_while_it_runs(
     broker: Served, environment: dict[str, str]
 ) -> None:
     done = tocsin_run(environment, "--run", "busy", "--", "sleep", "3", broker=broker.url)
@@ -321,7 +321,7 @@ def test_a_command_is_called_by_its_script() -> None:
     assert name_of(["/opt/bin/cdo", "merge"]) == "cdo"
 
 
-def test_no_command_is_told_in_a_sentence(environment: dict[str, str]) -> None:
+def test_a_missing_command_is_an_error_in_one_sentence(environment: dict[str, str]) -> None:
     done = tocsin_run(environment, "--workflow", "w")
 
     assert done.returncode == 2
@@ -332,14 +332,14 @@ def test_with_json_the_end_is_one_line_on_standard_error(
     broker: Served, environment: dict[str, str]
 ) -> None:
     script = "echo out; exit 4"
-    told = tocsin_run(
+    reported = tocsin_run(
         environment, "--json", "--run", "j", "--", "sh", "-c", script, broker=broker.url
     )
     nobody = tocsin_run(environment, "--json", "--run", "k", "--", "sh", "-c", script)
 
-    for done, is_told in ((told, True), (nobody, False)):
+    for done, is_reported in ((reported, True), (nobody, False)):
         end = json.loads(done.stderr)
         assert (done.returncode, done.stdout) == (4, b"out\n")
-        assert (end["exit_code"], end["signal"], end["reported"]) == (4, None, is_told)
+        assert (end["exit_code"], end["signal"], end["reported"]) == (4, None, is_reported)
         assert 0 <= end["duration_s"] < 60
-    assert json.loads(told.stderr)["run"] == "j"
+    assert json.loads(reported.stderr)["run"] == "j"

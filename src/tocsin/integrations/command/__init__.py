@@ -1,1 +1,1 @@
-"""Any command as a workflow step that tells of itself: paper 000, section VIII."""
+"""Any command as a workflow step that reports itself: paper 000, section VIII."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from tocsin.integrations.command.output import Output
 
 if TYPE_CHECKING:  # it is imported while the command runs
-    from tocsin.integrations.command.use import Use
+    from tocsin.integrations.command.process_usage import ProcessUsage
 
 # What is passed on. A terminal sends these to the child as well: see `_passes_on`.
 PASSED_ON: Final = frozenset(
@@ -45,7 +45,7 @@ class Ended:
     """How it ended, when, and what it and the processes that it waited for have used."""
 
     exit_code: int
-    """As a shell tells it: 128 and the number of the signal, if one ended it."""
+    """As a shell reports it: 128 and the number of the signal, if one ended it."""
     signal: int | None
     at_ns: int
     used: resource.struct_rusage | None
@@ -63,7 +63,7 @@ class Child:
         self.output = Output()
         self.ended: Ended | None = None
         self.pid: int | None = None
-        self.use: Use | None = None
+        self.use: ProcessUsage | None = None
         self.started_ns = time.time_ns()
         try:
             self._process = subprocess.Popen(
@@ -119,7 +119,7 @@ class Child:
                 os.kill(self.pid, signal.SIGCONT)
 
 
-def leave_like(ended: Ended) -> int:
+def exit_like(ended: Ended) -> int:
     """The exit code; a command that a signal ended has us end by the same one."""
     sys.stdout.flush()
     sys.stderr.flush()

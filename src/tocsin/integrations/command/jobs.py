@@ -1,4 +1,4 @@
-"""The job that we are part of, as batch systems tell it in the environment."""
+"""The job that we are part of, as batch systems give it in the environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def job_of(environment: Mapping[str, str]) -> str:
 
 
 def _condor(path: str) -> str:
-    """HTCondor tells it in a file."""
+    """HTCondor gives it in a file."""
     if not path:
         return ""
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import shlex
@@ -16,6 +15,7 @@ from typing import Final
 
 from tocsin.client.outgoing import default_source
 from tocsin.client.tracking import message_builders
+from tocsin.client.tracking.files import user_name, working_directory
 from tocsin.client.tracking.outbox import Outbox
 from tocsin.client.tracking.run import (
     Pairs,
@@ -46,7 +46,7 @@ class Wrapped:
     activity: str
     run_id: str = ""
     part_of: str = ""
-    """A run that others tell the start and end of; it becomes an activity of that."""
+    """A run whose start and end others report; the command becomes an activity of it."""
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     parameters: Mapping[str, str] | None = None
@@ -63,7 +63,7 @@ class RunReporter:
             wrapped.part_of or wrapped.run_id or new_run_id(wrapped.workflow),
             wrapped.workflow,
             engine="" if wrapped.part_of else ENGINE,
-            user=_user(),
+            user=user_name(),
             host=socket.gethostname(),
             origin=os.urandom(4).hex(),
         )
@@ -80,14 +80,14 @@ class RunReporter:
         wrapped, command = self.wrapped, shlex.join(self.wrapped.command)
         if not wrapped.part_of:
             pairs = {
-                "WorkingDirectory": _here(),
+                "WorkingDirectory": working_directory(),
                 "CommandLine": head_of(command),
                 "HeartbeatSeconds": value_text(HEARTBEAT_S) or "0",
                 "PlannedActivities": "1",
             }
             if wrapped.parameters:
                 pairs["Parameters"] = json.dumps(dict(wrapped.parameters), ensure_ascii=False)
-            self._tell_run("WorkflowStarted", at_ns, pairs, whole=True)
+            self._report_run("WorkflowStarted", at_ns, pairs, whole=True)
         self.outbox.put_later(
             message_builders.activity_started,
             self.run,
@@ -112,7 +112,7 @@ class RunReporter:
         )
         if not self.wrapped.part_of and time.monotonic() - self._beat_s >= HEARTBEAT_S:
             self._beat_s = time.monotonic()
-            self._tell_run("WorkflowHeartbeat", at_ns, {}, number=number)
+            self._report_run("WorkflowHeartbeat", at_ns, {}, number=number)
 
     def ended(self, ended: Ended, used: Mapping[str, float], tail: str) -> None:
         """It is over."""
@@ -136,13 +136,13 @@ class RunReporter:
         )
         if not self.wrapped.part_of:
             about = {"ExitCode": str(ended.exit_code)} | ({"ErrorMessage": error} if error else {})
-            self._tell_run(_run_ending(ended), ended.at_ns, about)
+            self._report_run(_run_ending(ended), ended.at_ns, about)
 
     def close(self) -> None:
         """Send what is left, for a bounded time; what cannot be sent is kept on disk."""
         self.outbox.close()
 
-    def _tell_run(
+    def _report_run(
         self, concept: str, at_ns: int, pairs: Pairs, *, whole: bool = False, number: str = ""
     ) -> None:
         given = {name: value for name, value in pairs.items() if value}
@@ -180,20 +180,6 @@ def _run_ending(ended: Ended) -> str:
     if ended.signal in ABORTING:
         return "WorkflowAborted"
     return "WorkflowTerminated" if ended.exit_code else "WorkflowCompleted"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return str(os.getuid())
-
-
-def _here() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 def name_of(command: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ VALUE_MAX = 1e15
 JOBS_MAX = 20_000
 SPENT_S_MAX = 1.0
 
-UNKNOWN = "<TBD>"  # what Snakemake writes for what a file will tell that is not there yet
+UNKNOWN = "<TBD>"  # what Snakemake writes for what depends on a file that is not there yet
 
 # No part of a word, of a path, of a version or date, and no variable of the shell.
 _NUMBER = re.compile(

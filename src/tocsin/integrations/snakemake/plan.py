@@ -32,7 +32,7 @@ PARAMETERS_BYTES_MAX = 64 << 10
 class PlannedJob:
     """A job that will run. `external` are the input files that no job of this run makes.
 
-    After a `checkpoint` Snakemake plans anew. `numbers` are those of its command that differ from
+    After a `checkpoint` Snakemake plans again. `numbers` are those of its command that differ from
     those of other jobs of its rule; None if they are not known yet.
     """
 

@@ -97,7 +97,7 @@ class Totals:
             return None
         if planned is not None and planned.numbers is not None:
             other = {n: now[n] for n, value in planned.numbers if now.get(n, value) != value}
-            return _told(rule, {id: other}) if other else None
+            return _numbers_text(rule, {id: other}) if other else None
         if rule not in self.late:
             self.late[rule] = _Late(now, any(job.numbers for job in self._of(rule)))
         late = self.late[rule]
@@ -106,7 +106,7 @@ class Totals:
             return None
         before = dict.fromkeys(late.ids, late.first)
         late.differ, late.ids = True, []
-        return _told(rule, {**before, id: now})
+        return _numbers_text(rule, {**before, id: now})
 
     def _of(self, rule: str) -> Iterator[PlannedJob]:
         return (job for job in self.plan.values() if job.rule == rule)
@@ -138,7 +138,7 @@ class Totals:
         return self.sizes[path]
 
 
-def _told(rule: str, numbers: Mapping[str, Mapping[str, float]]) -> str:
+def _numbers_text(rule: str, numbers: Mapping[str, Mapping[str, float]]) -> str:
     return json.dumps(
         [
             {"id": id, "type": rule, "numbers": plain(tuple(each.items())[:NUMBERS_MAX])}

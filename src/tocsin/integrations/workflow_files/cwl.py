@@ -86,7 +86,8 @@ def _steps(
         )
     if len(around) >= DEPTH_MAX:
         raise BadWorkflowFile(
-            f"more than {DEPTH_MAX} workflows are in each other", remedy="Record the parts."
+            f"workflows are nested more than {DEPTH_MAX} deep",
+            remedy="Record the inner ones as workflows of their own.",
         )
     for identifier, step in members(workflow.body.get("steps")):
         name = _local(identifier, workflow)

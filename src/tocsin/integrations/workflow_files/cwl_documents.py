@@ -18,7 +18,7 @@ Mapping = dict[str, Tree]
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A workflow or a tool, and the file that it stands in. Its key tells it from all others."""
+    """A workflow or a tool, and the file that it stands in. Its key is unique."""
 
     key: tuple[Path, str]
     path: Path

@@ -1,6 +1,6 @@
 """Snakefiles in: rules, checkpoints, what is included and what is inherited. Nothing is run.
 
-What only running would tell (rules made in a loop, files that a function names) is taken as it is
+What only running would show (rules made in a loop, files that a function names) is taken as it is
 written: the text of the loop, the text of the function.
 """
 

@@ -87,7 +87,7 @@ def literal(word: Word) -> str | None:
         return None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of "\d", which is for its author to hear
+            warnings.simplefilter("ignore")  # of "\d", which concerns its author
             value = ast.literal_eval(word.text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None

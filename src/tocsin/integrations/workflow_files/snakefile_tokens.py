@@ -115,7 +115,7 @@ class _Watch:
             self._at_begin = True
         elif self._at_begin and kind not in _NOT_LINES:
             self._at_begin = False
-            # A form feed begins the margin anew, as in files for old printers.
+            # A form feed begins the margin again, as in files for old printers.
             if column != self._margins[-1] and "\f" not in self._rows[line - 1][:column]:
                 self._refuse_margin(line)
 

@@ -18,7 +18,7 @@ def read_tree(text: str, name: str) -> Tree:
         try:
             return _copied(json.loads(text), name)
         except (ValueError, RecursionError):
-            pass  # YAML in its own braces, or a mistake that YAML's reader tells better
+            pass  # YAML in its own braces, or a mistake that YAML's reader describes better
     return _copied(_load(text, name), name)
 
 

@@ -17,7 +17,7 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
-class Use:
+class ProcessUsage:
     """The most that was seen of each."""
 
     def __init__(self) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tocsin.access.session import Session
-from tocsin.broker import pushing
+from tocsin.broker import push_lanes
 from tocsin.broker.broker import Broker
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
@@ -17,18 +18,22 @@ from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.broker.effects import Accepted
 from tocsin.broker.numbering import Numbering
-from tocsin.broker.pushing import Pushing
+from tocsin.broker.push_lanes import PushLanes
 from tocsin.broker.registry import Registry
 from tocsin.broker.service_state import ServiceState
 from tocsin.broker.state import IDLE, State
 from tocsin.broker.subscriber import Subscriber
 from tocsin.event.event import Event
+from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.performance.session import PerformanceSession
-from tocsin.services.soap.publish import PublishService
-from tocsin.services.soap.receipt import Receipt
-from tocsin.services.streams.event_socket import EventSocket, _Publication
+from tocsin.services.soap import publish
+from tocsin.services.soap.delivery_receipt import DeliveryReceipt
+from tocsin.services.soap.publish import PublishService, event_of
+from tocsin.services.streams.event_socket import EventSocket
 from tocsin.services.streams.websocket import WebSocketSession
 from tocsin.store.store import Store
+from tocsin.wire.soap.topics import write_topic
+from tocsin.wire.wsn import deliver as wsn_deliver
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
 
@@ -60,15 +65,15 @@ def move_the_cursor_before_delivery(patch: pytest.MonkeyPatch) -> None:
 
 def reorder_on_retry(patch: pytest.MonkeyPatch) -> None:
     """Put an event that was not taken behind the next one."""
-    failed = Pushing._failed
+    failed = PushLanes._failed
 
-    def shuffling(self: Pushing, lane: Any, who: Any, *rest: Any) -> None:
+    def shuffling(self: PushLanes, lane: Any, who: Any, *rest: Any) -> None:
         failed(self, lane, who, *rest)
         waiting = who.follower.waiting
         if len(waiting) > 1:
             waiting[0], waiting[1] = waiting[1], waiting[0]
 
-    patch.setattr(Pushing, "_failed", shuffling)
+    patch.setattr(PushLanes, "_failed", shuffling)
 
 
 def do_not_sync(patch: pytest.MonkeyPatch) -> None:
@@ -125,7 +130,7 @@ def skip_an_event_when_catching_up(patch: pytest.MonkeyPatch) -> None:
 
 def trust_every_sink(patch: pytest.MonkeyPatch) -> None:
     """Ask no sink whether it wants events."""
-    patch.setattr(Registry, "_first_standing", lambda self, asked: asked.state)
+    patch.setattr(Registry, "_first_state", lambda self, asked: asked.state)
 
 
 def save_everybody_as_idle(patch: pytest.MonkeyPatch) -> None:
@@ -143,9 +148,10 @@ def keep_in_memory_only(patch: pytest.MonkeyPatch) -> None:
     """Say that a value is kept, and leave it out of the commit."""
     stage = ServiceState._stage
 
-    def lazy(self: ServiceState, key: str, value: bytes | None) -> object:
-        refusal = stage(self, key, value)
-        self._state.unsaved.service_state.pop(key, None)
+    def lazy(self: ServiceState, values: Mapping[str, bytes | None], **options: bool) -> object:
+        refusal = stage(self, values, **options)
+        for key in values:
+            self._state.unsaved.service_state.pop(key, None)
         return refusal
 
     patch.setattr(ServiceState, "_stage", lazy)
@@ -169,7 +175,7 @@ def ignore_retry_after(patch: pytest.MonkeyPatch) -> None:
     ) -> int:
         return retry_at_ns(options, failures, now_ns, jitter)
 
-    patch.setattr(pushing, "retry_at_ns", impatient)
+    patch.setattr(push_lanes, "retry_at_ns", impatient)
 
 
 def try_once_too_often(patch: pytest.MonkeyPatch) -> None:
@@ -227,13 +233,32 @@ def acknowledge_soap_before_the_commit(patch: pytest.MonkeyPatch) -> None:
 
 def release_a_soap_box_at_once(patch: pytest.MonkeyPatch) -> None:
     """Take an answer that was made for one that arrived."""
-    init = Receipt.__init__
+    init = DeliveryReceipt.__init__
 
-    def hopeful(self: Receipt, *args: Any, **options: Any) -> None:
+    def hopeful(self: DeliveryReceipt, *args: Any, **options: Any) -> None:
         init(self, *args, **options)
         self.arrived()
 
-    patch.setattr(Receipt, "__init__", hopeful)
+    patch.setattr(DeliveryReceipt, "__init__", hopeful)
+
+
+def forget_the_ids_of_notifications(patch: pytest.MonkeyPatch) -> None:
+    """Store a notification under a new id, whatever it was at the broker that sent it."""
+
+    def forgetful(*args: Any) -> Event:
+        return msgspec.structs.replace(event_of(*args), id=args[-1]())
+
+    patch.setattr(publish, "event_of", forgetful)
+
+
+def write_wrong_topics_into_notifications(patch: pytest.MonkeyPatch) -> None:
+    """Tell consumers of WS-Notification the first level of a topic only."""
+
+    def short(namespace: str, event: Event, spec: str) -> bytes:
+        root = event.topic.partition("/")[0]
+        return write_topic(namespace, msgspec.structs.replace(event, topic=root), spec)
+
+    patch.setattr(wsn_deliver, "write_topic", short)
 
 
 class _Nobody:
@@ -243,27 +268,67 @@ class _Nobody:
         pass
 
 
+class _HastyPort:
+    """A port that answers a publisher when its events were handed to the broker."""
+
+    def __init__(self, port: Any) -> None:
+        self._port = port
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    def submit(self, session: Session, events: list[Event], replier: Any) -> None:
+        self._port.submit(session, events, _Nobody())
+        replier.answer(Accepted(len(events), 1, 1))
+
+
 def acknowledge_by_socket_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     """Answer a WebSocket client when its event was handed to the broker."""
-    answer = _Publication.answer
-
-    class HastyPort:
-        def __init__(self, port: Any) -> None:
-            self._port = port
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self._port, name)
-
-        def submit(self, session: Session, events: list[Event], replier: Any) -> None:
-            self._port.submit(session, events, _Nobody())
-            answer(replier, Accepted(len(events), 1, 1))
-
     init = EventSocket.__init__
 
     def hasty(self: EventSocket, port: Any, *rest: Any) -> None:
-        init(self, HastyPort(port), *rest)  # type: ignore[arg-type]
+        init(self, _HastyPort(port), *rest)  # type: ignore[arg-type]
 
     patch.setattr(EventSocket, "__init__", hasty)
+
+
+def acknowledge_on_the_blackboard_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """Answer a publisher of the blackboard when its message was handed to the broker."""
+    init = BoardSocket.__init__
+
+    def hasty(self: BoardSocket, port: Any, *rest: Any) -> None:
+        init(self, _HastyPort(port), *rest)  # type: ignore[arg-type]
+
+    patch.setattr(BoardSocket, "__init__", hasty)
+
+
+def forget_where_a_blackboard_subscriber_was(patch: pytest.MonkeyPatch) -> None:
+    """Begin with what comes next, and say that it begins where the subscriber was."""
+    subscribe = BoardSocket._subscribe
+
+    def forgetful(self: BoardSocket, concepts: list[str], after: int | None) -> dict[str, int]:
+        answer = subscribe(self, concepts, None)
+        return answer if after is None else {**answer, "after": after}
+
+    patch.setattr(BoardSocket, "_subscribe", forgetful)
+
+
+def keep_the_pairs_of_the_former_profile(patch: pytest.MonkeyPatch) -> None:
+    """Let a subscriber that exchanges its profile get the pairs of the one before."""
+    subscribe = BoardSocket._subscribe
+
+    def stale(self: BoardSocket, concepts: list[str], after: int | None) -> dict[str, int]:
+        former = self._profile
+        answer = subscribe(self, concepts, after)
+        self._profile = former or self._profile
+        return answer
+
+    patch.setattr(BoardSocket, "_subscribe", stale)
+
+
+def leave_a_publisher_without_the_new_profile(patch: pytest.MonkeyPatch) -> None:
+    """Send the profile to a publisher that registers, and not when it changes."""
+    patch.setattr(BoardSocket, "_send_profile", lambda self, profile: None)
 
 
 def tell_a_socket_of_one_too_few(patch: pytest.MonkeyPatch) -> None:
@@ -283,7 +348,7 @@ def acknowledge_performance_events_before_the_commit(patch: pytest.MonkeyPatch) 
 
 MUTATIONS: dict[Mutate, str] = {
     acknowledge_before_the_commit: "acknowledged and is not in the log",
-    move_the_cursor_before_delivery: "its cursor is at|has not got events",
+    move_the_cursor_before_delivery: "its cursor is at|has not got events|was trimmed while it",
     reorder_on_retry: "in one request|before event|has not got events|its cursor is at",
     do_not_sync: "the log (begins|ends) with|does not start again|is not in the log|is lost",
     forget_repeats_at_a_restart: "was stored as",
@@ -293,11 +358,17 @@ MUTATIONS: dict[Mutate, str] = {
         "before event|and not event|has not got|its cursor is at|was trimmed"
     ),
     trust_every_sink: "which has not agreed",
-    keep_in_memory_only: "was acknowledged otherwise|is not on disk|is not in the log",
+    keep_in_memory_only: "was acknowledged otherwise|is not on disk|is not in the log|was broker",
     acknowledge_soap_before_the_commit: "acknowledged and is not in the log",
     acknowledge_by_socket_before_the_commit: "acknowledged and is not in the log .by event socket",
+    acknowledge_on_the_blackboard_before_the_commit: "is not in the log .by blackboard socket",
+    forget_where_a_blackboard_subscriber_was: "blackboard socket .* (and not|has not got) events",
+    keep_the_pairs_of_the_former_profile: "blackboard socket .* got .* of event",
+    leave_a_publisher_without_the_new_profile: "blackboard socket .* was told of the profile",
     acknowledge_performance_events_before_the_commit: "is not in the log .by performance",
     tell_a_socket_of_one_too_few: "event socket .* (are missing|were dropped)",
+    forget_the_ids_of_notifications: "took .* by SOAP and has not stored it",
+    write_wrong_topics_into_notifications: "took .* by SOAP and stored it on",
     release_a_soap_box_at_once: "which its owner has not got",
     ignore_retry_after: "asked for patience",
     try_once_too_often: "is tried again after",

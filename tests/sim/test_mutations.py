@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import pytest
 
@@ -18,9 +19,13 @@ def test_a_mistake_is_caught_within_a_thousand_seeds(
 ) -> None:
     mutate(monkeypatch)
 
-    caught = next((r for r in map(run_seed, range(SEEDS_MAX)) if not r.ok), None)
+    assert_is_caught(mutate, range(SEEDS_MAX), MUTATIONS[mutate])
+
+
+def assert_is_caught(mutate: Mutate, seeds: Iterable[int], expected: str) -> None:
+    caught = next((r for r in map(run_seed, seeds) if not r.ok), None)
 
     assert caught is not None, f"{mutate.__name__} was not noticed in {SEEDS_MAX} seeds"
     said = str(caught.failure).splitlines()[0]
     print(f"{mutate.__name__} after {caught.seed + 1} seeds: {said}")
-    assert re.search(MUTATIONS[mutate], said)
+    assert re.search(expected, said)

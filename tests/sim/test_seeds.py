@@ -82,6 +82,15 @@ MUST_HAPPEN = {
     "answer of a box lost",
     "box says what it dropped",
     "acknowledged by event socket",
+    "acknowledged by blackboard socket",
+    "aggregate profile received",
+    "blackboard message received",
+    "blackboard profile exchanged",
+    "blackboard socket closed by the broker",
+    "refused by blackboard socket",
+    "taken by a broker: webhook",
+    "taken by a broker: wse04",
+    "taken by a broker: wsn13",
     "connection blocked",
     "connection cut",
     "performance event acknowledged",
@@ -162,8 +171,8 @@ def test_a_failure_names_its_seed_what_was_violated_and_what_happened_last(
 
 
 def test_progress_hears_of_every_seed() -> None:
-    heard: list[int] = []
+    received: list[int] = []
 
-    list(run_seeds(40, 3, lambda report: heard.append(report.seed)))
+    list(run_seeds(40, 3, lambda report: received.append(report.seed)))
 
-    assert heard == [40, 41, 42]
+    assert received == [40, 41, 42]

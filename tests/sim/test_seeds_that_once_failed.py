@@ -14,15 +14,17 @@ FOUND = {
     58: "a reliable sequence expired while the clock was in doubt",
     136: "a change asked during a deletion brought the subscription back after a crash",
     151: "a dead letter dropped while it was sent again was counted off twice",
+    318: "a blocked stream whose waiting events were all dropped was never caught up",
     330: "a handshake that ended while a new sink was written put the old one back on disk",
     572: "a handshake that ended while a new filter was written put the old one back on disk",
-    830: "after a restart far ahead and a clock that went back an event was stamped too early",
     857: "a time far ahead that no event had let the next one be stamped too early",
+    978: "the limit of attempts changed in the commit that stored the event",
     1232: "retention went past a subscription that began in the same commit",
     1283: "the former sink's consent was taken for the new one's",
     1377: "a sink out of reach turned waiting for consent into a pause, and resuming into consent",
     1402: "a dead letter was sent to a sink that had not agreed",
     1422: "retention looked while a subscription was written, and went past it",
+    1794: "a clock that was days behind from the first start on was taken for a right one",
     1528: "a commit that a reader saw before the broker was told of it was handed on twice",
 }
 

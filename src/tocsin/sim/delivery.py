@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from tocsin.broker import effects as do
 from tocsin.broker.delivery.outcome import Answered, Outcome, Verdict, judge
 from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
 from tocsin.errors import TocsinError
 from tocsin.sim.checks.delivery import DeliveryCheck
+from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.faults.crashes import CrashPoint
 from tocsin.sim.network import Network, Request, Response
@@ -19,7 +21,6 @@ from tocsin.sim.sinks import TIMED_OUT, Consent, Sink
 from tocsin.sim.world import Action, World
 from tocsin.wire.cloudevents.webhook import Allowed
 from tocsin.wire.cloudevents.write import batch
-from tocsin.wire.soap.envelope import content_type
 
 Done = Callable[[Outcome], None]
 
@@ -37,6 +38,7 @@ class Delivery:
 
     def __init__(self, world: World, checks: DeliveryCheck, machine: DeliveryMachine) -> None:
         self.sinks: dict[str, Sink] = {}
+        self.brokers: dict[str, LogCheck] = {}  # that may be pushed into, by host
         self._world = world
         self._checks = checks
         self._machine = machine
@@ -87,11 +89,16 @@ class Delivery:
 
     def _push_to_broker(self, push: do.Push, took: Action, done: Done) -> None:
         """Into the next broker, in the bytes that it gets from any other sender."""
-        host = f"{self._machine.host}:40000"
-        request = broker_request(push, host, self._cache)
+        sender = f"{self._machine.host}:40000"
+        request = broker_request(push, sender, self._cache)
+        receiver = urlsplit(push.sink).hostname or ""
+        soap = push.subscription.soap
 
         def departing(response: Response) -> None:
             if 200 <= response.answer.status < 300:
+                self._world.seen[f"taken by a broker: {soap.spec if soap else 'webhook'}"] += 1
+                for stored in push.events:
+                    self.brokers[receiver].check_forwarded(stored.event, soap, receiver)
                 took()
 
         def answered(response: Response | None) -> None:
@@ -158,6 +165,7 @@ def broker_request(push: do.Push, peer: str, cache: RenderCache) -> Request:
     if push.subscription.soap is None:
         headers = {"content-type": "application/cloudevents-batch+json"}
         return Request("/events", batch(push.events), headers, peer)
-    template = soap_template(push.subscription)
-    _, message = envelope(template, push.events, cache)
-    return Request("/soap", message, {"content-type": content_type(template.terms.soap)}, peer)
+    lines, message = envelope(soap_template(push.subscription), push.events, cache)
+    fields = (line.partition(": ") for line in lines.decode("latin-1").splitlines())
+    headers = {name.lower(): value for name, _, value in fields}
+    return Request(urlsplit(push.sink).path, message, headers, peer)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from itertools import count
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
@@ -16,6 +16,7 @@ from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot, load_snapshot
 from tocsin.broker.state import CLOCK
 from tocsin.errors import DiskFull, TocsinError
+from tocsin.services.link.transport import Receiver, Transport
 from tocsin.sim.checks.attempts import AttemptCheck
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.checks.log import LogCheck
@@ -42,6 +43,12 @@ FLIPS = 4  # one after the other, each in an intact log
 DOWN_MS_MAX = 150
 
 
+class Member(Protocol):
+    """A broker's part in an overlay."""
+
+    def started(self, process: Process) -> None: ...
+
+
 class Machine:
     """One broker of a world, over all its crashes."""
 
@@ -59,6 +66,7 @@ class Machine:
         self.checks = self._checks(plan.options)
         self.box_checks = self._checks(self.box_options)
         self.delivery = Delivery(world, self.checks, self)
+        self.member: Member | None = None  # its part in the overlay, if it has one
         self._planned = PlannedCrashes(plan.crashes)
         self._requests = count(1)
         self._is_unsure = False  # the power went, and no process has run since
@@ -109,6 +117,8 @@ class Machine:
         self.process = process
         world.trace(f"{self.host} starts, its log ends with {process.node.store.last_seq}")
         process.start()
+        if self.member is not None:
+            self.member.started(process)
 
     def _may_be_damaged(self) -> None:
         """A power cut, and a write that failed, leave the end of the log unsure anyway."""
@@ -211,6 +221,10 @@ class Machine:
     def handle(self, request: Request, respond: Callable[[Response], None]) -> None:
         if self.process is not None:
             self.process.handle(request, respond)
+
+    def accept_link(self, transport: Transport) -> Receiver | None:
+        links = None if self.services is None else self.services.links
+        return None if links is None else links.accept(transport)
 
     def dead_letters(self) -> list[DeadLetter]:
         return [] if self.node is None else self.node.dead_letters()

@@ -19,6 +19,7 @@ from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.port import StreamSink
 from tocsin.broker.recent.events import Recent
+from tocsin.broker.retention import retention_reach
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
 from tocsin.event.stored import Stored
 from tocsin.sim.checks.delivery import DeliveryCheck
@@ -28,7 +29,6 @@ from tocsin.sim.faults.disk import FaultyDisk
 from tocsin.sim.port import CheckedPort
 from tocsin.sim.runtime import Host, SimRuntime, SimSignal
 from tocsin.sim.world import Action, Violation, World
-from tocsin.store.reach import retention_reach
 from tocsin.store.vfs import PowerCut
 
 T = TypeVar("T")
@@ -92,12 +92,12 @@ class SimNode:
         self.perform: dict[type, Callable[[Any], None]] = {
             do.Commit: self._commit,
             do.ReadLog: self._read_log,
-            do.Survey: self._survey,
+            do.CheckRetention: self._check_retention,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
             do.Ended: self._ended,
             do.Reply: self._reply,
-            do.Note: self._note,
+            do.LogLine: self._note,
             do.Stop: self._stop,
         }
 
@@ -239,13 +239,13 @@ class SimNode:
             self._world.seen["subscriber behind with a full window"] += 1
         self._disk_later(read)
 
-    def _survey(self, effect: do.Survey) -> None:
+    def _check_retention(self, effect: do.CheckRetention) -> None:
         def look() -> None:
             reach = retention_reach(self.reader, effect.before_ns, effect.bytes_max)
             self._disk_later(lambda: tell(reach))
 
         def tell(reach: int) -> None:
-            self.broker.surveyed(reach, self._clock.steady_ns)
+            self.broker.retention_checked(reach, self._clock.steady_ns)
             self.wake()
 
         self._disk_later(look)
@@ -271,7 +271,7 @@ class SimNode:
         effect.token.answer(effect.result)  # type: ignore[attr-defined]
         self._process.reached(CrashPoint.REPLY)
 
-    def _note(self, note: do.Note) -> None:
+    def _note(self, note: do.LogLine) -> None:
         self._service_note(note.level, note.message, **note.fields)
         subscription = note.fields.get("subscription")
         if "dead_letter" in note.fields:

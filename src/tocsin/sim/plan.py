@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
 from tocsin.sim.faults.crashes import PlannedCrash, draw_crash
 from tocsin.sim.network import Weather
+from tocsin.sim.overlay_plan import OverlayPlan, draw_overlay
 
 SECONDS_LONG = 10_000.0  # longer than any run
+OVERLAY_SHARE = 1 / 8  # of all seeds, whose brokers are linked
+OVERLAY_BROKERS = (2, 3, 3, 4)
+PACES_MS = (5.0, 100.0, 400.0)  # of publishers there: links fail and return meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,11 @@ class BrokerPlan:
     redeliver_s: float
     soap_publishers: tuple[int, ...]  # how many messages each sends
     soap_subscribers: tuple[SinkPlan, ...]  # how their consumers behave
+    soap_brokers: int  # other brokers that subscribe by SOAP, if there are any
     soap_boxes: int
     performance: tuple[int, ...]  # how many events each producer sends
     sockets: tuple[int, ...]  # how many events each publishes
+    boards: tuple[int, ...]  # how many messages each client of the blackboard publishes
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +77,54 @@ class Plan:
 
     weather: Weather
     brokers: tuple[BrokerPlan, ...]
+    overlay: OverlayPlan | None = None
 
 
-def draw_plan(random: Random) -> Plan:
+def draw_plan(random: Random, seed: int) -> Plan:
+    shape = Random(f"overlay {seed}")
+    if shape.random() < OVERLAY_SHARE:
+        return draw_linked(random, shape, shape.choice(OVERLAY_BROKERS))
     brokers = random.choice((1, 1, 2, 3))
     return Plan(
-        weather=Weather(
-            loss=random.choice((0.0, 0.02, 0.1, 0.25)),
-            duplication=random.choice((0.0, 0.05, 0.2)),
-            delay_ms_max=random.choice((1.0, 5.0, 40.0)),
-        ),
+        weather=_weather(random),
         brokers=tuple(_broker(random, share=1 / brokers) for _ in range(brokers)),
+    )
+
+
+def draw_linked(random: Random, shape: Random, brokers: int) -> Plan:
+    """Brokers that are linked, with fewer clients each. They do not push into each other: an event
+    that comes under another id on that way would go round."""
+    plans = tuple(_linked(random, _broker(random, share=1 / (2 * brokers))) for _ in range(brokers))
+    return Plan(_weather(random), plans, draw_overlay(shape, brokers))
+
+
+def _linked(random: Random, plan: BrokerPlan) -> BrokerPlan:
+    """With no limit by which a broker may refuse or drop what another one is promised."""
+    options = replace(
+        plan.options, duplicates_window=100_000, backlog_age_s=SECONDS_LONG, kept_max=100_000
+    )
+    publishers = tuple(
+        replace(
+            each, requests=each.requests + random.randint(0, 6), pace_ms=random.choice(PACES_MS)
+        )
+        for each in plan.publishers
+    )
+    return replace(
+        plan,
+        options=options,
+        publishers=publishers,
+        soap_brokers=0,
+        soap_boxes=0,
+        performance=(),
+        boards=(),
+    )
+
+
+def _weather(random: Random) -> Weather:
+    return Weather(
+        loss=random.choice((0.0, 0.02, 0.1, 0.25)),
+        duplication=random.choice((0.0, 0.05, 0.2)),
+        delay_ms_max=random.choice((1.0, 5.0, 40.0)),
     )
 
 
@@ -111,9 +154,11 @@ def _broker(random: Random, share: float) -> BrokerPlan:
         redeliver_s=random.choice((0.1, 0.5)),
         soap_publishers=tuple(random.randint(2, 6) for _ in range(random.randint(0, part(2)))),
         soap_subscribers=tuple(_sink(random) for _ in range(random.randint(0, part(2)))),
+        soap_brokers=random.choice((0, 1)),
         soap_boxes=random.choice((0, 0, 1)),
         performance=tuple(random.randint(2, 5) for _ in range(random.choice((0, 0, 1)))),
         sockets=tuple(random.randint(1, 5) for _ in range(random.randint(0, part(2)))),
+        boards=tuple(random.randint(1, 4) for _ in range(random.choice((0, 0, 1)))),
     )
 
 
@@ -154,7 +199,7 @@ def _options(random: Random) -> BrokerOptions:
         dead_letters_max=random.choice((2, 100_000)),
         kept_max=random.choice((2, 100_000)),
         save_cursors_s=random.choice((0.005, 0.1)),
-        survey_s=0.1 if keeps_little else 5.0,
+        retention_check_s=0.1 if keeps_little else 5.0,
         retain_age_s=random.choice((0.05, 0.4, None)) if keeps_little else None,
         retain_bytes=random.choice((0, 3_000, None)) if keeps_little else None,
         backlog_age_s=0.3 if random.random() < 0.1 else SECONDS_LONG,

@@ -19,8 +19,8 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchBox, NoSuchSubscription
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
-from tocsin.event.stored import Stored
-from tocsin.event.subscription import Subscription
+from tocsin.event.stored import Arrival, Stored
+from tocsin.event.subscription import Kind, Subscription
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.runtime import Observer, SimRuntime
@@ -71,6 +71,15 @@ class CheckedPort(BrokerPort):
         finally:
             self._observe(None)
 
+    async def relay(
+        self, session: Session, events: list[Event], arrivals: list[Arrival]
+    ) -> Accepted:
+        self._observe(lambda result: self.published(events, result))
+        try:
+            return await super().relay(session, events, arrivals)
+        finally:
+            self._observe(None)
+
     def published(self, events: list[Event], result: object) -> None:
         """An answer leaves the broker."""
         if isinstance(result, Accepted):
@@ -90,7 +99,9 @@ class CheckedPort(BrokerPort):
             self._observe(None)
 
     def _subscribed(self, result: object) -> None:
-        if isinstance(result, SubscriptionView):
+        if isinstance(result, SubscriptionView) and result.subscription.kind is Kind.LINK:
+            self._world.trace(f"a neighbour has a place in the log, at {result.cursor}")
+        elif isinstance(result, SubscriptionView):
             self._world.trace(f"subscribed {result.subscription.id} from {result.cursor}")
             self._checks.open(result.subscription, result.cursor)
         else:
@@ -158,12 +169,19 @@ class CheckedPort(BrokerPort):
             self._checks.handing_out(record, int(ack or 0), result.events)
 
     async def take(
-        self, session: Session, box_id: str, events_max: int, wait_ns: int
+        self,
+        session: Session,
+        box_id: str,
+        events_max: int,
+        wait_ns: int,
+        kind: Kind = Kind.BOX,
     ) -> tuple[Pulled, Token]:
+        if kind is Kind.LINK:
+            return await super().take(session, box_id, events_max, wait_ns, kind)
         record = self._checks.records[box_id]
         self._observe(lambda result: self._taken(record, result))
         try:
-            pulled, token = await super().take(session, box_id, events_max, wait_ns)
+            pulled, token = await super().take(session, box_id, events_max, wait_ns, kind)
         finally:
             self._observe(None)
         self._hand_outs[token] = record, pulled.events
@@ -179,6 +197,9 @@ class CheckedPort(BrokerPort):
             self._checks.handing_out(record, None, result.events)
 
     def release(self, token: Token, through: int | None = None) -> None:
+        if token not in self._hand_outs:  # a neighbour has it
+            super().release(token, through)
+            return
         record, events = self._hand_outs.pop(token)
         for stored in events:
             if through is not None and stored.seq > through:
@@ -194,9 +215,9 @@ class CheckedPort(BrokerPort):
         super().release(token, through)
 
     def give_back(self, token: Token) -> None:
-        self._hand_outs.pop(token)
-        self._world.seen["answer of a box lost"] += 1
-        self._world.trace("a box takes back what it handed out")
+        if self._hand_outs.pop(token, None) is not None:
+            self._world.seen["answer of a box lost"] += 1
+            self._world.trace("a box takes back what it handed out")
         super().give_back(token)
 
     def _observe(self, observer: Observer | None) -> None:

@@ -193,6 +193,8 @@ class Process:
         self._end(kind)
 
     def _stop(self) -> None:
+        assert self.services is not None
+        self.services.say_goodbye()
         self.is_stopping = True
         for connection in list(self.connections):
             connection.stop()

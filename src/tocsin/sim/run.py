@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from tocsin.sim.faults.crashes import CrashPoint
 from tocsin.sim.network import Network
-from tocsin.sim.plan import draw_plan
+from tocsin.sim.overlay.overlay import Overlay
+from tocsin.sim.plan import Plan, draw_plan
 from tocsin.sim.site import Site
 from tocsin.sim.world import Violation, World
 
@@ -40,22 +41,29 @@ class Report:
 class Simulation:
     """One world with several brokers, and everybody who talks to them."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, plan: Plan | None = None) -> None:
         self.world = world = World(seed)
-        plan = draw_plan(world.random)
+        plan = plan or draw_plan(world.random, seed)
         network = Network(world, plan.weather)
         self.sites: list[Site] = []
         for number in reversed(range(len(plan.brokers))):
             # A broker pushes into those with higher numbers: a chain, and never a circle.
-            later = [site.machine.host for site in self.sites]
+            later = [] if plan.overlay else [site.machine for site in self.sites]
             self.sites.insert(0, Site(world, plan.brokers[number], network, number, later))
+        self.publish_after_s = 0.0  # later, if subscriptions shall hold everywhere by then
+        self.overlay: Overlay | None = None
+        if plan.overlay is not None:
+            machines = [site.machine for site in self.sites]
+            self.overlay = Overlay(world, plan.overlay, network, machines)
 
     def run(self) -> None:
         """Faults until the work is done, then calm until everybody has what they are owed."""
         world = self.world
         for site in self.sites:
-            site.start()
-        while not all(site.is_done for site in self.sites) and world.elapsed_s < STORM_S_MAX:
+            site.start(self.publish_after_s)
+        if self.overlay is not None:
+            self.overlay.start()
+        while not self._is_done and world.elapsed_s < STORM_S_MAX:
             world.step()
             for site in self.sites:
                 site.machine.reached(CrashPoint.ANY_STEP)
@@ -71,6 +79,11 @@ class Simulation:
         for site in self.sites:
             site.compare_logs()
 
+    @property
+    def _is_done(self) -> bool:
+        overlay = self.overlay
+        return all(s.is_done for s in self.sites) and (overlay is None or overlay.is_done)
+
     def _pass(self, milliseconds: float) -> None:
         over: list[bool] = []
         self.world.after_ms(milliseconds, lambda: over.append(True))
@@ -78,12 +91,17 @@ class Simulation:
             self.world.step()
 
     def _what_is_owed(self) -> str | None:
-        return next((owed for site in self.sites if (owed := site.what_is_owed())), None)
+        owed = next((owed for site in self.sites if (owed := site.what_is_owed())), None)
+        return self.overlay.what_is_owed() if owed is None and self.overlay is not None else owed
 
 
 def run_seed(seed: int) -> Report:
     """The world of this seed, from beginning to end: always the same."""
-    simulation = Simulation(seed)
+    return run_simulation(seed, Simulation(seed))
+
+
+def run_simulation(seed: int, simulation: Simulation) -> Report:
+    """The same of a world that was planned otherwise."""
     world = simulation.world
     failure: str | None = None
     try:

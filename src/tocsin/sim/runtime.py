@@ -110,7 +110,7 @@ class Host(Protocol):
 class SimTask:
     """A coroutine under way."""
 
-    __slots__ = ("_done", "_host", "_is_cancelled", "_is_over", "_work", "taken")
+    __slots__ = ("_done", "_host", "_is_cancelled", "_work", "is_over", "taken")
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class SimTask:
         self._host = host
         self._work = work
         self._done = done
-        self._is_over = False
+        self.is_over = False
         self._is_cancelled = False
         self.taken: list[tuple[SubscriptionRecord, list[Stored]]] = []  # out of boxes
         host.add(self)
@@ -130,18 +130,18 @@ class SimTask:
         self._host.later(0, 0, self.run)
 
     def cancel(self) -> None:
-        if not self._is_over:
+        if not self.is_over:
             self._is_cancelled = True
             self.resume_soon()
 
     def drop(self) -> None:
         """The process is gone. What its `finally` does reaches nobody any more."""
-        self._is_over = True
+        self.is_over = True
         self._work.close()
 
     def run(self) -> None:
         """Go on to the next thing that it waits for."""
-        if self._is_over:
+        if self.is_over:
             return
         former, self._host.current = self._host.current, self
         try:
@@ -153,7 +153,7 @@ class SimTask:
         except StopIteration as ended:
             self._end(ended.value)
         except Cancelled:
-            self._is_over = True
+            self.is_over = True
             self._host.remove(self)
         except Exception as error:
             self._end(error)
@@ -163,7 +163,7 @@ class SimTask:
             self._host.current = former
 
     def _end(self, result: object) -> None:
-        self._is_over = True
+        self.is_over = True
         self._host.remove(self)
         self._done(result)
 
@@ -227,6 +227,12 @@ class SimRuntime:
         task = SimTask(self._host, work, self._ended)
         task.resume_soon()
         return task
+
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run this at once; it must not have to wait."""
+        task = SimTask(self._host, work, self._ended)
+        task.run()
+        assert task.is_over
 
     def _ended(self, result: object) -> None:
         if isinstance(result, Exception):

@@ -16,7 +16,10 @@ from tocsin.broker.recent.types import SeenTypes
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.errors import Busy, TocsinError
 from tocsin.services.blackboard.board import Board
+from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.subscribers import Subscribers
+from tocsin.services.discovery.service import ResourceDiscovery
+from tocsin.services.link.service import LinkService
 from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
 from tocsin.services.performance.service import PerformanceOptions, PerformanceService
@@ -27,7 +30,7 @@ from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.soap_services import broker_dispatcher
 from tocsin.services.streams.event_socket import EventSocket
 from tocsin.services.streams.frame_cache import FrameCache
-from tocsin.services.streams.outlet import Outlet, SocketLimits
+from tocsin.services.streams.transport import SocketLimits, StreamTransport
 from tocsin.services.streams.websocket import UpgradeRequest
 from tocsin.sim.network import Request, Response
 from tocsin.sim.node import SimNode
@@ -71,8 +74,11 @@ class Services:
             node.port,
             PerformanceOptions(self._limits),
             SeenTypes(node.runtime, node.broker.head),
-            Latest(node.runtime, node.recent, node.read).of_type,
+            Latest(node.runtime, node.recent).of_type,
         )
+        # Once this broker is part of an overlay:
+        self.discovery: ResourceDiscovery | None = None
+        self.links: LinkService | None = None
         self._frames = FrameCache(socket_message)
         self._socket_limits = SocketLimits(
             self._limits, self._limits.event_bytes_max, UNANSWERED_MAX
@@ -91,12 +97,19 @@ class Services:
             ),
             consumers=ConsumerRules(Sinks({"http"}, url_sink), SinkRules(), _accept),
             topics=SeenTopics(node.runtime, node.recent),
-            latest=Latest(node.runtime, node.recent, node.read).on,
+            latest=Latest(node.runtime, node.recent).on,
             on_ended=node.on_ended.append,
         )
 
+    def say_goodbye(self) -> None:
+        """The broker begins to stop, or is gone: then nobody hears it."""
+        links, self.links = self.links, None
+        if links is not None:
+            self.node.runtime.finish(links.close())
+
     def close(self) -> None:
         """The process ends: nothing goes on."""
+        self.say_goodbye()
         self.own_boxes.close()
         self.dispatcher.close()
         self.board.close()
@@ -116,10 +129,17 @@ class Services:
         return Response(HttpAnswer(202, {}, b""))
 
     def event_socket(
-        self, session: Session, outlet: Outlet, upgrade: UpgradeRequest
+        self, session: Session, transport: StreamTransport, upgrade: UpgradeRequest
     ) -> EventSocket:
         """A client asks for a WebSocket."""
-        return EventSocket(self.port, session, self._socket_limits, outlet, upgrade, self._frames)
+        limits = self._socket_limits
+        return EventSocket(self.port, session, limits, transport, upgrade, self._frames)
+
+    def board_socket(
+        self, session: Session, transport: StreamTransport, upgrade: UpgradeRequest
+    ) -> BoardSocket:
+        """A client asks for a WebSocket of the blackboard."""
+        return BoardSocket(self.port, session, self._socket_limits, transport, upgrade, self.board)
 
     async def _soap(self, request: Request) -> Response:
         call = SoapCall(

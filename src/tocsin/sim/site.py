@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tocsin.broker.runtime import HttpAnswer
+from tocsin.sim.clients.blackboard import BoardClient
 from tocsin.sim.clients.performance import PerformanceConsumer, PerformanceProducer
 from tocsin.sim.clients.publishers import Publisher
 from tocsin.sim.clients.readers import StreamReader
 from tocsin.sim.clients.soap import FORMS, BoxOwner, SoapPublisher, SoapSubscriber
 from tocsin.sim.clients.sockets import EventSocketClient, SocketClient
 from tocsin.sim.clients.state_writers import StateWriters
-from tocsin.sim.clients.subscribers import Subscribers
+from tocsin.sim.clients.subscribers import Subscribers, soap_url, webhook_url
 from tocsin.sim.faults.crashes import CrashKind
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network, Request, Response
@@ -26,9 +27,9 @@ class Site:
     """One broker and everybody who talks to it."""
 
     def __init__(
-        self, world: World, plan: BrokerPlan, network: Network, number: int, later: list[str]
+        self, world: World, plan: BrokerPlan, network: Network, number: int, later: list[Machine]
     ) -> None:
-        """`later`: the hosts of brokers that this one may push into."""
+        """`later`: the brokers that this one may push into."""
         self.machine = machine = Machine(world, plan, network, number)
         self._world = world
         self._plan = plan
@@ -37,9 +38,10 @@ class Site:
         for each, sink_plan in enumerate(plan.sinks):
             sink = Sink(world, network, machine.checks, f"sink-{number}-{each}", sink_plan)
             machine.delivery.sinks[sink.url] = sink
-        broker_sinks = [f"http://{host}/" for host in later]
-        machine.checks.trusted.update(broker_sinks)
-        self._subscribers = Subscribers(machine, broker_sinks)
+        machine.delivery.brokers = {each.host: each.checks.log for each in later}
+        self._brokers = list(machine.delivery.brokers)
+        machine.checks.trusted.update(map(webhook_url, self._brokers))
+        self._subscribers = Subscribers(machine, self._brokers)
         self._state_writers = StateWriters(machine, plan.state_changes)
         self._publishers = [
             Publisher(machine, each, publisher) for each, publisher in enumerate(plan.publishers)
@@ -48,6 +50,8 @@ class Site:
         self._sockets: list[SocketClient | PerformanceProducer | PerformanceConsumer] = [
             EventSocketClient(machine, each, messages) for each, messages in enumerate(plan.sockets)
         ]
+        for each, messages in enumerate(plan.boards):
+            self._sockets.append(BoardClient(machine, each, messages))
         for each, events in enumerate(plan.performance):
             self._sockets.append(PerformanceProducer(machine, each, events))
             self._sockets.append(PerformanceConsumer(machine, each))
@@ -68,16 +72,23 @@ class Site:
             machine.delivery.sinks[sink.url] = sink
             is_eventing = random.random() < 0.5
             clients.append(SoapSubscriber(machine, name, sink.url, eventing=is_eventing))
+        for _ in range(plan.soap_brokers if self._brokers else 0):
+            host = random.choice(self._brokers)  # subscribes itself, so that it need not be trusted
+            name, is_eventing = host.removesuffix(".example"), random.random() < 0.5
+            clients.append(SoapSubscriber(machine, name, soap_url(host), eventing=is_eventing))
         clients += [BoxOwner(machine, each, messages=3) for each in range(plan.soap_boxes)]
         return clients
 
-    def start(self) -> None:
+    def start(self, publish_after_s: float = 0.0) -> None:
         world, plan = self._world, self._plan
         self.machine.start()
         self._subscribers.start()
         self._state_writers.start()
         for publisher in self._publishers:
-            publisher.start()
+            if publish_after_s:
+                world.after_ms(publish_after_s * 1e3, publisher.start)
+            else:
+                publisher.start()
         for client in [*self._soap, *self._sockets]:
             world.soon(0, 60, client.start)
         for stream in self._streams:

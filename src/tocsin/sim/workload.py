@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -79,6 +80,53 @@ def draw_event(random: Random, source: str, number: int) -> Event:
         subject=f"{level}{kind}",
         data=msgspec.json.encode({"level": level, "kind": kind, "padding": padding}),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class BoardProfile:
+    """What a subscriber of the blackboard asks for, and which names in use here that covers."""
+
+    concepts: tuple[str, ...]
+    covers: frozenset[str]
+
+    def of(self, pairs: Mapping[str, str]) -> dict[str, str]:
+        """The pairs that the subscriber gets."""
+        return {name: value for name, value in pairs.items() if name in self.covers}
+
+
+# Each shape of a message by the names of its pairs; the first pair tells the shape, as a subject.
+MESSAGES: tuple[tuple[str, ...], ...] = (
+    ("ActivityFailed", "CpuSeconds"),
+    ("ActivitySucceeded", "RunId"),
+    ("WorkflowStarted", "RunId", "WorkflowName"),
+    ("MemoryPeak", "CpuSeconds"),
+    ("ActivityOutOfMemory", "MemoryPeak"),
+)
+PROFILES: tuple[BoardProfile, ...] = (
+    BoardProfile(("ActivityProblem",), frozenset({"ActivityFailed", "ActivityOutOfMemory"})),
+    BoardProfile(("ActivityFailed",), frozenset({"ActivityFailed", "ActivityOutOfMemory"})),
+    BoardProfile(("ActivitySucceeded", "RunId"), frozenset({"ActivitySucceeded", "RunId"})),
+    BoardProfile(("Resource",), frozenset({"CpuSeconds", "MemoryPeak"})),
+    BoardProfile(("WorkflowEvent", "Cpu"), frozenset({"WorkflowStarted", "CpuSeconds"})),
+)
+_MESSAGE = "bb."
+
+
+def draw_message(random: Random, source: str, number: int) -> Event:
+    """A message of the blackboard, as the event that it is to become."""
+    shape = random.randrange(len(MESSAGES))
+    pairs = {"ActivityId": f"shape-{shape}"}
+    pairs |= {name: str(random.randrange(LEVELS)) for name in MESSAGES[shape]}
+    return Event(
+        id=str(number), source=source, type=_MESSAGE, topic="", data=msgspec.json.encode(pairs)
+    )
+
+
+def pairs_of(event: Event) -> dict[str, str]:
+    """The concept-value pairs of a message; other events of the simulation have none."""
+    if not event.type.startswith(_MESSAGE):
+        return {}
+    return msgspec.json.decode(event.data or b"{}", type=dict[str, str])
 
 
 _MARKER = re.compile(rb'marker="([^"]+)"')

@@ -24,7 +24,7 @@ class _Tries:
 
     seq: int
     sink: str  # another one has not refused it
-    request: int  # the last change of the subscription when this began
+    changes: tuple[int, int]  # of the subscription, when this began
     limit: int
     attempts: int = 0
     refusals: int = 0  # of those, the ones that count towards giving up
@@ -40,14 +40,14 @@ class AttemptCheck:
         self._options = options
         self._patience_ns: dict[int, int] = {}  # by lane: nothing goes there before
         self._lanes: dict[str, int] = {}  # by subscription
-        self._requests: dict[str, int] = {}  # by subscription: its last change at the last push
+        self._changes: dict[str, tuple[int, int]] = {}  # by subscription, at its last push
         self._tries: dict[str, _Tries] = {}  # by subscription
         self._attempts_of: dict[str, int] = {}  # by dead letter, until it is written
 
     def restart(self) -> None:
         self._patience_ns.clear()
         self._lanes.clear()
-        self._requests.clear()
+        self._changes.clear()
         self._tries.clear()
         self._attempts_of.clear()
 
@@ -55,7 +55,7 @@ class AttemptCheck:
         """A request leaves that is no dead letter sent again."""
         now_ns = self._world.now_ns
         self._lanes[record.id] = push.lane
-        self._requests[record.id] = record.last_request
+        self._changes[record.id] = record.changes
         wait_ns = self._patience_ns.get(push.lane, 0) - now_ns
         if wait_ns > 0:
             raise Violation(
@@ -67,7 +67,7 @@ class AttemptCheck:
             and tries.is_over
             and tries.seq == push.events[0].seq
             and tries.sink == push.sink
-            and tries.request == record.last_request
+            and tries.changes == record.changes
         ):
             raise Violation(
                 f"{record.id}: event {tries.seq} is tried again after {tries.refusals} of "
@@ -84,9 +84,7 @@ class AttemptCheck:
         tries = self._tries.get(record.id)
         if tries is None or tries.seq != seq:
             limit = push.subscription.config.attempts or self._options.attempts
-            tries = self._tries[record.id] = _Tries(
-                seq, push.sink, self._requests[record.id], limit
-            )
+            tries = self._tries[record.id] = _Tries(seq, push.sink, self._changes[record.id], limit)
         tries.attempts += 1
         if verdict is Verdict.WAIT:
             self._be_patient(push.lane, outcome)
@@ -115,7 +113,7 @@ class AttemptCheck:
 
     def gave_up(self, record: SubscriptionRecord, seq: int, letter: str) -> None:
         tries = self._tries.pop(record.id, None)
-        if tries is None or tries.seq != seq or tries.request != record.last_request:
+        if tries is None or tries.seq != seq or tries.changes != record.changes:
             return  # changed meanwhile, or found again after a crash
         if not tries.is_over:
             raise Violation(

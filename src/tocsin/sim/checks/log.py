@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from urllib.parse import quote
+
 from tocsin.broker.effects import Accepted, Commit
 from tocsin.broker.log import EventStore, LogReader
 from tocsin.broker.numbering import Applied
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, Stored
+from tocsin.event.subscription import SoapTerms
 from tocsin.sim.workload import marker_of
 from tocsin.sim.world import Violation
 
 Key = tuple[str, str]
 
+XML = "application/xml"
 CLOCK_JUMP_NS = 86_400 * 1_000_000_000  # by more, times go back: the clock was set right again
 
 
@@ -25,6 +30,7 @@ class LogCheck:
         self.trimmed_to = 0
         self.trim_asked = 0  # the farthest trim that was begun, also if it failed
         self.acknowledged = 0
+        self.on_stored: Callable[[Stored], None] = _ignore
         self._received_ns = 0
         self._seq_of: dict[Key, int] = {}
         self._seqs_of: dict[str, list[int]] = {}  # by the marker in the data
@@ -109,6 +115,7 @@ class LogCheck:
         self.events[seq] = event
         self._seq_of[key] = seq
         self.last = seq
+        self.on_stored(stored)
 
     def _check_turn(self, publisher: str, number: int) -> None:
         if number < self._in_order[publisher]:
@@ -136,8 +143,43 @@ class LogCheck:
         if (source, event_id) not in self._seq_of:
             raise Violation(f"{event_id} was acknowledged and is not in the log (by {by})")
 
+    def check_forwarded(self, event: Event, soap: SoapTerms | None, host: str) -> None:
+        """This broker answers that it took the event, which another one pushed into it."""
+        by = "webhook" if soap is None else "SOAP"
+        named = f"{host} took {event.source} {event.id} by {by} and"
+        if soap is not None and event.datacontenttype == XML:
+            self._check_payload(event, soap, named)
+            return
+        seq = self._seq_of.get((event.source, event.id))
+        if seq is None:
+            raise Violation(f"{named} has not stored it")
+        stored = self.events[seq]
+        if stored.topic != event.topic:
+            raise Violation(f"{named} stored it on {stored.topic}, not {event.topic}")
+        if (stored.type, stored.data) != (event.type, event.data):
+            raise Violation(f"{named} stored it as {stored}")
+
+    def _check_payload(self, event: Event, soap: SoapTerms, named: str) -> None:
+        """XML goes as it is, with no more of the event than its topic and a message id."""
+        same = [each for each in self.events.values() if each.data == event.data]
+        if soap.wsa:
+            # An id that is no URI is written as one.
+            ids = {event.id, f"urn:tocsin:event:{quote(event.id, safe='')}"}
+            same = [each for each in same if each.id in ids]
+        if not same:
+            raise Violation(f"{named} has not stored it")
+        if all(each.topic != event.topic for each in same):
+            raise Violation(f"{named} stored it on {same[0].topic}, not {event.topic}")
+
     def has(self, event: Event) -> bool:
-        return (event.source, event.id) in self._seq_of
+        return self.has_key((event.source, event.id))
+
+    def keys(self) -> Iterable[Key]:
+        """The source and id of each event that was stored."""
+        return self._seq_of
+
+    def has_key(self, key: Key) -> bool:
+        return key in self._seq_of
 
     def _acknowledge(self, key: Key) -> None:
         if key not in self._acknowledged:
@@ -185,3 +227,7 @@ class LogCheck:
         for seq in range(self.trimmed_to + 1, self.last + 1):
             if found.get(seq) != self.events[seq]:
                 raise Violation(f"event {seq} is not in the log as it was written")
+
+
+def _ignore(_: object) -> None:
+    """Until somebody looks at what is stored."""

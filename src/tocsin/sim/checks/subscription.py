@@ -110,6 +110,11 @@ class SubscriptionRecord:
         if self.last_request == number:
             self.is_paused = changed.state is State.PAUSED
 
+    @property
+    def changes(self) -> tuple[int, int]:
+        """Differs once a change was requested, and again once it is sure to hold."""
+        return self.last_request, self.moves
+
     def may_want(self, seq: int, event: Event) -> bool:
         """Some filter that held since then lets the event pass."""
         return seq > self.start and any(wants(want, event) for want in self.want.since(seq))

@@ -74,7 +74,7 @@ class _Link:
         else:
             self._take()
 
-    # The outlet of the session
+    # The transport of the session
 
     def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         for data in messages:

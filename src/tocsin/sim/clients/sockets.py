@@ -18,7 +18,7 @@ from wsproto.events import CloseConnection, Ping, Request, TextMessage
 from tocsin.access.session import anonymous
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
-from tocsin.services.streams.outlet import Outlet
+from tocsin.services.streams.transport import StreamTransport
 from tocsin.services.streams.websocket import UpgradeRequest, WebSocketSession
 from tocsin.sim.checks.stream import StreamCheck
 from tocsin.sim.clients.connection import Connection
@@ -39,7 +39,7 @@ Message = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 
 
-class SocketOutlet:
+class SocketTransport:
     """The broker's end of a WebSocket; the client's end of the protocol is here, too."""
 
     def __init__(self, connection: Connection, client: SocketClient) -> None:
@@ -113,9 +113,9 @@ class SocketClient(ABC):
         self._source = f"/{machine.host}/{self.kind.replace(' ', '-')}/{number}"
         self._session = anonymous("websocket", f"client-{number}.example:5000")
         self._in_flight_max = in_flight_max
-        self._outlet: SocketOutlet | None = None
+        self._transport: SocketTransport | None = None
         self._unanswered: deque[Event] = deque()  # in the order of sending
-        self._left = [draw_event(self._world.random, self._source, n) for n in range(messages)]
+        self._left = [self._draw(number) for number in range(messages)]
         self._left.reverse()  # taken from the end
         if in_flight_max == 1:
             self._log.promise_order(self._source)
@@ -123,6 +123,9 @@ class SocketClient(ABC):
     @property
     def is_done(self) -> bool:
         return not self._left and not self._unanswered
+
+    def _draw(self, number: int) -> Event:
+        return draw_event(self._world.random, self._source, number)
 
     # Connecting
 
@@ -132,9 +135,9 @@ class SocketClient(ABC):
             self._world.soon(1, RECONNECT_MS_MAX, self.start)
             return
         connection = Connection(self._machine, self)
-        outlet = self._outlet = SocketOutlet(connection, self)
-        upgrade = _upgrade(outlet.protocol, self._target(services))
-        connection.session = session = self._open(services, outlet, upgrade)
+        transport = self._transport = SocketTransport(connection, self)
+        upgrade = _upgrade(transport.protocol, self._target(services))
+        connection.session = session = self._open(services, transport, upgrade)
         try:
             session.start()
         except TocsinError:
@@ -142,7 +145,7 @@ class SocketClient(ABC):
             connection.hang_up()
             return
         process.later(*_in_ms(session.tick()), partial(self._tick, connection, session))
-        self._world.soon(0, PACE_MS, partial(self._connected, outlet))
+        self._world.soon(0, PACE_MS, partial(self._connected, transport))
 
     def _tick(self, connection: Connection, session: WebSocketSession) -> None:
         process = self._machine.process
@@ -153,7 +156,7 @@ class SocketClient(ABC):
 
     def disconnected(self) -> None:
         """The client sees that the connection is over: what was not answered is sent again."""
-        self._outlet = None
+        self._transport = None
         self._left += reversed(self._unanswered)
         self._unanswered.clear()
         if self._world.fault(0.3):
@@ -170,22 +173,22 @@ class SocketClient(ABC):
 
     @abstractmethod
     def _open(
-        self, services: Services, outlet: Outlet, upgrade: UpgradeRequest
+        self, services: Services, transport: StreamTransport, upgrade: UpgradeRequest
     ) -> WebSocketSession: ...
 
     # Publishing
 
-    def _connected(self, outlet: SocketOutlet) -> None:
-        if outlet is self._outlet:
+    def _connected(self, transport: SocketTransport) -> None:
+        if transport is self._transport:
             for _ in range(self._in_flight_max - len(self._unanswered)):
-                self._publish(outlet)
+                self._publish(transport)
 
-    def _publish(self, outlet: SocketOutlet) -> None:
-        if self._left and outlet is self._outlet:
+    def _publish(self, transport: SocketTransport) -> None:
+        if self._left and transport is self._transport:
             event = self._left.pop()
             self._unanswered.append(event)
-            outlet.unanswered.append(event)
-            outlet.send(TextMessage(data=self._written(event)))
+            transport.unanswered.append(event)
+            transport.send(TextMessage(data=self._written(event)))
 
     @abstractmethod
     def _written(self, event: Event) -> str:
@@ -199,8 +202,8 @@ class SocketClient(ABC):
 
     def arrived(self, message: Message) -> None:
         """A message reaches the client."""
-        outlet = self._outlet
-        if outlet is None:
+        transport = self._transport
+        if transport is None:
             return
         if "accepted" in message:
             self._unanswered.popleft()
@@ -210,7 +213,7 @@ class SocketClient(ABC):
         else:
             self._event(message)
             return
-        self._world.soon(0, PACE_MS, partial(self._publish, outlet))
+        self._world.soon(0, PACE_MS, partial(self._publish, transport))
 
     def _refused(self, message: Message) -> None:
         if self._problem(message)["status"] not in TRY_AGAIN:
@@ -249,9 +252,9 @@ class EventSocketClient(SocketClient):
         return f"/events/socket?after={after}{self._filter}"
 
     def _open(
-        self, services: Services, outlet: Outlet, upgrade: UpgradeRequest
+        self, services: Services, transport: StreamTransport, upgrade: UpgradeRequest
     ) -> WebSocketSession:
-        return services.event_socket(self._session, outlet, upgrade)
+        return services.event_socket(self._session, transport, upgrade)
 
     def _written(self, event: Event) -> str:
         return structured(event).decode()

@@ -6,8 +6,6 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-import msgspec
-
 from tocsin.access.session import anonymous
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.registry import Change
@@ -30,17 +28,27 @@ WITH_AN_END = SoapTerms(spec="wse04", end_to="http://owner.example/")
 Work = Callable[[Services], Coroutine[Any, Any, Any]]
 
 
+def webhook_url(host: str) -> str:
+    """Where a broker takes events."""
+    return f"http://{host}/"
+
+
+def soap_url(host: str) -> str:
+    """Where a broker takes notifications."""
+    return f"http://{host}/soap"
+
+
 class Subscribers:
     """Everybody who owns a subscription or a box of one broker."""
 
-    def __init__(self, machine: Machine, broker_sinks: list[str]) -> None:
-        """`broker_sinks`: other brokers that events may be pushed into."""
+    def __init__(self, machine: Machine, brokers: list[str]) -> None:
+        """`brokers`: the hosts of other brokers that events may be pushed into."""
         self._machine = machine
         self._world = machine.world
         self._plan = machine.plan
         self._network = machine.network
         self._checks = machine.checks
-        self._broker_sinks = broker_sinks
+        self._brokers = brokers
         machine.checks.on_open = self._opened
         self._asked_ns: dict[str, int] = {}  # what was resumed or redriven at last, and when
         self.pending = 0
@@ -93,7 +101,7 @@ class Subscribers:
             kind=kind,
             sink=self._draw_sink(is_soap=soap is not None) if kind is Kind.PUSH else None,
             filters=want.raw,
-            config=self._draw_config(),
+            config=self._draw_config(is_soap=soap is not None),
             expires_ns=self._draw_expiry() if random.random() < 0.15 else None,
             state=State.PAUSED if random.random() < 0.1 else State.ACTIVE,
             soap=soap,
@@ -106,14 +114,14 @@ class Subscribers:
         self._network.carry(arrive)
 
     def _draw_sink(self, *, is_soap: bool) -> str:
-        brokers = [] if is_soap else self._broker_sinks
+        brokers = [soap_url(host) if is_soap else webhook_url(host) for host in self._brokers]
         sinks = [*self._machine.delivery.sinks, *brokers]
         return self._world.random.choice(sinks)
 
-    def _draw_config(self) -> Config:
+    def _draw_config(self, *, is_soap: bool) -> Config:
         random = self._world.random
         return Config(
-            batch=random.choice((1, 1, 3)),
+            batch=1 if is_soap else random.choice((1, 1, 3)),  # the API refuses more
             attempts=random.choice((None, 1, 2)),
             backlog=random.choice((None, None, None, None, None, 1, 4)),
             backlog_age_s=random.choice((None, None, None, None, None, None, 0.2)),
@@ -153,9 +161,8 @@ class Subscribers:
             self._change(record, Change(sink=self._draw_sink(is_soap=record.is_soap)))
 
     def _reconfigure(self) -> None:
-        record, config = self._any(), self._draw_config()
-        if record is not None and record.is_soap:
-            config = msgspec.structs.replace(config, batch=1)  # the API refuses more
+        record = self._any()
+        config = self._draw_config(is_soap=record is not None and record.is_soap)
         self._change(record, Change(config=config))
 
     def _renew(self) -> None:
@@ -220,6 +227,8 @@ class Subscribers:
         node = self._machine.node
         if node is not None:
             for view in node.broker.views():
+                if view.subscription.kind is Kind.LINK:
+                    continue
                 record = self._checks.records[view.subscription.id]
                 if view.subscription.state is State.PAUSED and self._is_time(record.id):
                     self._change(record, Change(state=State.ACTIVE))

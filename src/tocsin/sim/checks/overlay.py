@@ -1,0 +1,139 @@
+"""OverlayCheck: what brokers owe each other, and how events come from one to the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tocsin.event.filter import Filter
+from tocsin.event.stored import Arrival, Stored
+from tocsin.overlay.routing.router import Router
+from tocsin.services.link.local_filters import entry_id
+from tocsin.sim.checks.delivery import DeliveryCheck
+from tocsin.sim.checks.log import Key
+from tocsin.sim.checks.subscription import SubscriptionRecord
+from tocsin.sim.workload import wants
+from tocsin.sim.world import Violation, World
+
+
+@dataclass(frozen=True, slots=True)
+class _Owed:
+    """An event that a subscription of another broker gets."""
+
+    event: Key
+    origin: str
+    to: str
+    record: SubscriptionRecord
+    last_request: int  # to change the subscription, when the event was stored
+
+
+class OverlayCheck:
+    """Of one world. Brokers are named by their hosts here, and by their ids to each other."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._checks: dict[str, DeliveryCheck] = {}
+        self._host_of: dict[str, str] = {}  # by broker id
+        self._id_of: dict[str, str] = {}
+        self._began: dict[tuple[str, str], set[str]] = {}  # (host, entry) -> hosts
+        self._owed: list[_Owed] = []
+        self._seen: dict[str, dict[tuple[str, int], int]] = {}  # (log, number) -> number here
+        self._routers: dict[str, Router] = {}
+        self.owes_covered = True
+        """An event is owed also where a wider subscription of another broker stood for this one."""
+        self.crossed = 0  # events that were stored at one more broker
+
+    def add(self, host: str, checks: DeliveryCheck) -> None:
+        self._checks[host] = checks
+        self._seen[host] = {}
+        checks.log.on_stored = lambda stored: self._stored(host, stored)
+
+    def knows(self, host: str, broker: str) -> None:
+        """The broker at a host has an id, which stays the same."""
+        if self._id_of.setdefault(host, broker) != broker:
+            raise Violation(f"{host} was broker {self._id_of[host]} and is {broker}")
+        self._host_of[broker] = host
+
+    def runs(self, host: str, router: Router) -> None:
+        """The links of a broker begin, with this router."""
+        self._routers[host] = router
+
+    # Subscriptions that hold at other brokers
+
+    def began(self, host: str, entry: str, broker: str) -> None:
+        """The broker at `host` tells its clients that the subscription holds at another one."""
+        other = self._host_of.get(broker)
+        if other is not None:
+            self._began.setdefault((host, entry), set()).add(other)
+            self._world.seen["a subscription began at another broker"] += 1
+
+    def withdrawn(self, host: str, entry: str) -> None:
+        """No client of the broker wants this any more."""
+        self._began.pop((host, entry), None)
+
+    def only(self, host: str, entries: set[str]) -> None:
+        """A broker has started again, with these subscriptions of its clients."""
+        for key in [each for each in self._began if each[0] == host and each[1] not in entries]:
+            del self._began[key]
+
+    # Events
+
+    def _stored(self, host: str, stored: Stored) -> None:
+        if stored.arrival is None:
+            self._published(host, stored)
+        else:
+            self._check_arrival(host, stored, stored.arrival)
+
+    def _published(self, origin: str, stored: Stored) -> None:
+        for host, checks in self._checks.items():
+            if host == origin:
+                continue
+            for record in checks.records.values():
+                asked = record.want.now()
+                if len(asked) > 1 or record.may_be_gone(checks.fair_ns):
+                    continue
+                began = self._began.get((host, entry_id(asked[0].filter)))
+                is_wanted = began and origin in began and wants(asked[0], stored.event)
+                if is_wanted and self._is_owed(origin, host, asked[0].filter):
+                    event = (stored.event.source, stored.event.id)
+                    self._owed.append(_Owed(event, origin, host, record, record.last_request))
+
+    def _is_owed(self, origin: str, host: str, wanted: Filter) -> bool:
+        if self.owes_covered:
+            return True
+        router = self._routers.get(origin)
+        return router is not None and router.names(self._id_of[host], entry_id(wanted))
+
+    def _check_arrival(self, host: str, stored: Stored, came: Arrival) -> None:
+        what = f"{host} took {stored.event.source} {stored.event.id} from another broker"
+        origin = self._host_of.get(came.origin)
+        if origin is None or came.neighbour not in self._host_of:
+            raise Violation(f"{what}, and nobody is {came}")
+        if origin == host:
+            raise Violation(f"{what}, and it was published here")
+        if self._checks[origin].log.events.get(came.number) != stored.event:
+            raise Violation(f"{what}, and it is not event {came.number} of {origin}")
+        if not 1 <= came.hops < len(self._checks):
+            raise Violation(f"{what}, over {came.hops} links")
+        known, key = self._seen[host], (came.origin_log, came.number)
+        if known.get(key, 0) > self._checks[host].log.trimmed_to:
+            raise Violation(f"{what} as event {known[key]} and as event {stored.seq}")
+        known[key] = stored.seq
+        self.crossed += 1
+        self._world.seen[f"event came over {min(came.hops, 3)} links"] += 1
+
+    # The end
+
+    def what_is_owed(self) -> str | None:
+        """An event that was published where a subscription held, and has not come to it."""
+        for owed in self._owed:
+            checks, record = self._checks[owed.to], owed.record
+            is_as_it_was = record.last_request == owed.last_request
+            if not is_as_it_was or record.may_be_gone(checks.fair_ns):
+                continue
+            if not checks.log.has_key(owed.event):
+                source, event_id = owed.event
+                return (
+                    f"subscription {record.id} of {owed.to} has not got {source} {event_id}, which "
+                    f"was published at {owed.origin} when the subscription held there"
+                )
+        return None

@@ -1,0 +1,71 @@
+"""Member: a simulated broker's part in an overlay, over all its crashes."""
+
+from __future__ import annotations
+
+from tocsin.errors import ShuttingDown, TocsinError
+from tocsin.overlay.discovery.core import DiscoveryCore
+from tocsin.overlay.region_index import RegionIndex
+from tocsin.services.discovery.service import ResourceDiscovery
+from tocsin.services.link.identity import Ids, ids_of
+from tocsin.services.link.service import LinkService
+from tocsin.sim.checks.overlay import OverlayCheck
+from tocsin.sim.overlay.checked_links import CheckedLinks
+from tocsin.sim.overlay.connections import LinkNetwork, SimConnector
+from tocsin.sim.overlay_plan import PORT, MemberPlan
+from tocsin.sim.process import Process
+
+RETRY_S = 0.05
+
+
+class Member:
+    """Starts the services of an overlay in each process."""
+
+    def __init__(
+        self, host: str, plan: MemberPlan, network: LinkNetwork, check: OverlayCheck
+    ) -> None:
+        self.plan = plan
+        self._host = host
+        self._network = network
+        self._check = check
+
+    def started(self, process: Process) -> None:
+        process.node.runtime.spawn(self._start(process))
+
+    async def _start(self, process: Process) -> None:
+        ids = await self._ids(process)
+        services = process.services
+        if ids is None or services is None:
+            return
+        self._check.knows(self._host, ids.broker)
+        port = process.node.port
+        core = DiscoveryCore(ids.broker, self.plan.discovery, regions=RegionIndex)
+        discovery = ResourceDiscovery(port, core, _no_offset)
+        connector = SimConnector(self._network, process, self._host)
+        links = CheckedLinks(port, discovery, connector, self.plan.options, ids, "tocsin/simulated")
+        links.check, links.host = self._check, self._host
+        self._check.runs(self._host, links.router)
+        links.address = f"{self._host}:{PORT}"
+        services.discovery, services.links = discovery, links
+        await links.start()
+
+    async def _ids(self, process: Process) -> Ids | None:
+        """Of this broker and its log, once the disk has room for them."""
+        runtime = process.node.runtime
+        while not runtime.is_stopping:
+            try:
+                return await ids_of(process.node.port)
+            except ShuttingDown:
+                return None
+            except TocsinError:
+                await runtime.sleep(RETRY_S)
+        return None
+
+
+def links_of_process(process: Process | None) -> LinkService | None:
+    """The links of a broker that runs and has some."""
+    services = None if process is None else process.services
+    return None if services is None else services.links
+
+
+def _no_offset(zone: str) -> int:
+    return 0

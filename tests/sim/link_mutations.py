@@ -1,0 +1,174 @@
+"""Mistakes put into the links between brokers, to see that simulated runs notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from sim.mutations import Mutate
+from tocsin.access.session import internal
+from tocsin.broker.numbering import Applied, Numbering
+from tocsin.errors import NoSuchSubscription
+from tocsin.event.stored import Append, Stored
+from tocsin.overlay.discovery.core import DiscoveryCore
+from tocsin.overlay.routing.effects import Effect, NeighbourFilter, NeighbourForgotten, Send
+from tocsin.overlay.routing.router import Router
+from tocsin.services.link.forwarder import Forwarder
+from tocsin.services.link.handovers import Handovers
+from tocsin.services.link.intake import EventIntake
+from tocsin.services.link.neighbours import Neighbours
+from tocsin.services.link.performer import Performer
+from tocsin.services.link.service import LinkService
+from tocsin.wire.link.discovery_messages import Result
+from tocsin.wire.link.messages import Acknowledge, Events, Reached
+
+SERVICE = internal("link")
+
+
+def acknowledge_to_a_neighbour_before_the_commit(patch: pytest.MonkeyPatch) -> None:
+    """Tell a neighbour that its events are on disk when they have come."""
+    take = EventIntake.take
+
+    def hasty(self: EventIntake, message: Events) -> bool:
+        if message.through:
+            self._connection.send(Acknowledge(message.through))
+        return take(self, message)
+
+    patch.setattr(EventIntake, "take", hasty)
+
+
+def release_what_was_sent_to_a_neighbour_at_once(patch: pytest.MonkeyPatch) -> None:
+    """Take what was sent for what has arrived."""
+    send = Forwarder._send
+
+    def hopeful(self: Forwarder, chosen: Any, token: Any, through: int) -> None:
+        send(self, chosen, token, through)
+        self.acknowledged(through)
+
+    patch.setattr(Forwarder, "_send", hopeful)
+
+
+def say_that_a_subscription_holds_before_it_is_saved(patch: pytest.MonkeyPatch) -> None:
+    """Send Reached when the router says so, not when its rows are on disk."""
+    perform = LinkService._perform
+
+    def hasty(self: LinkService, effects: Iterable[Effect]) -> None:
+        wanted = list(effects)
+        for effect in wanted:
+            if isinstance(effect, Send) and isinstance(effect.message, Reached):
+                self._connections[effect.link].send(effect.message)
+        perform(self, wanted)
+
+    patch.setattr(LinkService, "_perform", hasty)
+
+
+def send_events_back_and_know_no_repeats(patch: pytest.MonkeyPatch) -> None:
+    """Send a neighbour also what came from there; store what it sends as if that were new."""
+    apply = Numbering.apply
+
+    def forgetful(self: Numbering, append: Append, head: int) -> Applied:
+        for place in append.arrivals:
+            for event in append.offers[place]:
+                self._recent.pop((event.source, event.id), None)
+        return apply(self, append, head)
+
+    patch.setattr(Numbering, "apply", forgetful)
+    patch.setattr(Neighbours, "_is_for", lambda *_: True)
+    patch.setattr(EventIntake, "_is_taken", lambda *_: True)
+
+
+def drop_handovers_when_a_neighbour_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Keep nothing more for anybody of what a neighbour had to get that is forgotten."""
+    do = Performer._do
+
+    async def thorough(self: Performer, item: Any) -> None:
+        if isinstance(item, NeighbourForgotten):
+            for link_id in list(self._handovers._rows):
+                with suppress(NoSuchSubscription):
+                    await self._port.unsubscribe(SERVICE, link_id, quietly=True)
+        await do(self, item)
+
+    patch.setattr(Performer, "_do", thorough)
+
+
+def hand_over_after_the_place_is_gone(patch: pytest.MonkeyPatch) -> None:
+    """Let a forgotten neighbour's place in the log go before its backlog is handed over."""
+    done = Router._done
+
+    def early(self: Router, now_ns: int) -> list[Effect]:
+        effects = done(self, now_ns)
+        effects.sort(key=lambda effect: not isinstance(effect, NeighbourForgotten))
+        return effects
+
+    patch.setattr(Router, "_done", early)
+
+
+def hand_over_to_the_addressee_alone(patch: pytest.MonkeyPatch) -> None:
+    """Let brokers on the way pass a handover on without taking what they want of it."""
+    patch.setattr(Handovers, "_wanted", lambda self, events: ())
+
+
+def keep_back_what_came_from_behind(patch: pytest.MonkeyPatch) -> None:
+    """Do not send a neighbour what came from a broker that is behind it now, by whatever way it
+    came."""
+    is_for = Neighbours._is_for
+
+    def narrow(self: Neighbours, broker: str, stored: Stored) -> bool:
+        came = stored.arrival
+        is_behind = came is not None and self._router.is_behind(came.origin, broker)
+        return is_for(self, broker, stored) and not is_behind
+
+    patch.setattr(Neighbours, "_is_for", narrow)
+
+
+def forget_what_neighbours_want_at_a_restart(patch: pytest.MonkeyPatch) -> None:
+    """Do not give a neighbour's place in the log its filter back."""
+    restore = Router.restore
+
+    def forgetful(self: Router, rows: Mapping[str, bytes], now_ns: int) -> list[Effect]:
+        effects = restore(self, rows, now_ns)
+        return [each for each in effects if not isinstance(each, NeighbourFilter)]
+
+    patch.setattr(Router, "restore", forgetful)
+
+
+def hand_over_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Drop the backlog of brokers that are reached in another way now."""
+
+    async def lazy(self: Handovers, *_: Any) -> None:
+        pass
+
+    patch.setattr(Handovers, "add", lazy)
+
+
+def send_results_unfiltered(patch: pytest.MonkeyPatch) -> None:
+    """Give a request that waits for another one everything that the other one finds (A4)."""
+    make = DiscoveryCore._make_one_time
+
+    def mistaken(self: DiscoveryCore, covers: Any) -> Any:
+        made = make(self, covers)
+        patch.setattr(type(made), "_for_waiter", _everything)
+        return made
+
+    def _everything(self: Any, waiter: Any, results: Any) -> list[Result]:
+        return list(results)
+
+    patch.setattr(DiscoveryCore, "_make_one_time", mistaken)
+
+
+LINK_MUTATIONS: dict[Mutate, str] = {
+    acknowledge_to_a_neighbour_before_the_commit: "has not got",
+    release_what_was_sent_to_a_neighbour_at_once: "has not got",
+    say_that_a_subscription_holds_before_it_is_saved: "has not got",
+    send_events_back_and_know_no_repeats: "was stored as|was published here|took",
+    drop_handovers_when_a_neighbour_is_forgotten: "has not got|handovers",
+    hand_over_after_the_place_is_gone: "has not got",
+    keep_back_what_came_from_behind: "has not got",
+    hand_over_nothing: "has not got",
+    forget_what_neighbours_want_at_a_restart: "has not got",
+    send_results_unfiltered: "the discovery of",
+}
+"""Each mistake, and what a run may say of it first."""

@@ -11,12 +11,12 @@ import pytest
 
 from monitor.kept import Kept
 from tocsin.event.stored import Stored
-from tocsin.monitor.records import ACTIVITY_STATES, ActivityRecord, RunRecord
 from tocsin.monitor.rules import CURRENT, GROWING
 from tocsin.monitor.run_messages import run_message
 from tocsin.monitor.views import read_object
 from tocsin.ontology import built_in
 from tocsin.tables.schemas import USE
+from tocsin.wire.api.run_views import ACTIVITY_STATES, ActivityInfo, RunDetails
 
 Row = dict[str, Any]
 PAGE = 10_000  # more activities than any run here has
@@ -24,8 +24,8 @@ PAGE = 10_000  # more activities than any run here has
 
 def in_the_monitor(directory: Path, events: Sequence[Stored], *, batch: int = 37) -> Kept:
     kept = Kept(directory)
-    told = (run_message(stored, built_in()) for stored in events)
-    kept.fold([each for each in told if each], batch=batch)
+    reported = (run_message(stored, built_in()) for stored in events)
+    kept.fold([each for each in reported if each], batch=batch)
     return kept
 
 
@@ -88,7 +88,7 @@ def used(row: Row) -> dict[str, float]:
     return {name: value for name in (*GROWING, *CURRENT) if (value := row[USE + name])}
 
 
-def check_activity(record: ActivityRecord, row: Row, *, kind: str) -> None:
+def check_activity(record: ActivityInfo, row: Row, *, kind: str) -> None:
     assert row["state"] == record.state
     for name in ("queued", "started", "ended"):
         assert shown(row, name) == moment(getattr(record, name)), name
@@ -103,7 +103,7 @@ def check_activity(record: ActivityRecord, row: Row, *, kind: str) -> None:
     assert used(row) == _about({k: v for k, v in record.resources.items() if v})
 
 
-def check_run(record: RunRecord, row: Row) -> None:
+def check_run(record: RunDetails, row: Row) -> None:
     for name in ("workflow", "version", "engine", "engine_version", "user", "host", "state"):
         assert row[name] == getattr(record, name), name
     for name in ("started", "ended", "last_event"):

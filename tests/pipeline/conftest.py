@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from tocsin.pipeline import build
 from tocsin.pipeline.build import TableBuilder
 from tocsin.pipeline.job import SETTINGS
+from tocsin.pipeline.partials import partial
 from tocsin.pipeline.spark.session import session
 
 
@@ -37,9 +38,20 @@ def ready(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def only_events(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Editions have the tables `events` and `quarantine`, and all others are empty. For tests of
-    what is taken in and when an edition is published: most of the time goes into the others."""
+def only_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Editions have the tables `activities`, `runs`, `events` and `quarantine`, and all others,
+    which are made of these, are empty."""
+
+    def make_quarantine(builder: TableBuilder, *_rest: object) -> None:
+        builder._write("quarantine", builder._quarantine())
+
+    monkeypatch.setattr(TableBuilder, "_make_summaries", make_quarantine)
+    monkeypatch.setattr(build, "findings", lambda tables: [])
+
+
+@pytest.fixture
+def only_event_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Editions have the tables `events` and `quarantine`, and all others are empty."""
 
     def make_events(builder: TableBuilder, *_rest: object) -> None:
         files = [file for each in builder._parts for file in each.files("events")]
@@ -48,3 +60,12 @@ def only_events(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(TableBuilder, "_make_all", make_events)
     monkeypatch.setattr(build, "findings", lambda tables: [])
+
+
+@pytest.fixture
+def only_events(only_event_tables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, and nothing is folded: such parts cannot be compacted. For tests of what is taken
+    in and when an edition is published: most of the time goes into all the rest."""
+    monkeypatch.setattr(partial, "cells_of", lambda *_given: None)
+    monkeypatch.setattr(partial, "folded", lambda *_given: None)
+    monkeypatch.setattr(partial, "write_cells", lambda *_given: None)

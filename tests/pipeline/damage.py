@@ -56,10 +56,10 @@ def as_table(events: Sequence[Event], first: int, received_ns: Sequence[int]) ->
 
 def as_older(table: pa.Table, *unknown: str) -> pa.Table:
     """As a version wrote it that had no plans, no subject, and some members fewer."""
-    told = table.column("facts").combine_chunks()
-    kept = [each for each in told.type if each.name not in unknown]
+    reported = table.column("facts").combine_chunks()
+    kept = [each for each in reported.type if each.name not in unknown]
     slim = pa.StructArray.from_arrays(
-        [told.field(each.name) for each in kept], fields=kept, mask=told.is_null()
+        [reported.field(each.name) for each in kept], fields=kept, mask=reported.is_null()
     )
     place = table.schema.get_field_index("facts")
     return table.set_column(place, "facts", slim).drop_columns(["plan", "subject"])
@@ -67,15 +67,17 @@ def as_older(table: pa.Table, *unknown: str) -> pa.Table:
 
 def as_newer(table: pa.Table) -> pa.Table:
     """As a version may write it that knows more than we do."""
-    told = table.column("facts").combine_chunks()
-    more = pa.array(["?"] * len(told))
+    reported = table.column("facts").combine_chunks()
+    more = pa.array(["?"] * len(reported))
     wide = pa.StructArray.from_arrays(
-        [*(told.field(each.name) for each in told.type), more],
-        fields=[*told.type, pa.field("Unheard", pa.string())],
-        mask=told.is_null(),
+        [*(reported.field(each.name) for each in reported.type), more],
+        fields=[*reported.type, pa.field("Unheard", pa.string())],
+        mask=reported.is_null(),
     )
     place = table.schema.get_field_index("facts")
-    return table.set_column(place, "facts", wide).append_column("mood", pa.array([1] * len(told)))
+    return table.set_column(place, "facts", wide).append_column(
+        "mood", pa.array([1] * len(reported))
+    )
 
 
 def add_file(archive: Path, table: pa.Table, first: int, *, version: int = 1) -> int:

@@ -16,7 +16,7 @@ from tocsin.monitor.estimate.types import PastRun
 from tocsin.monitor.evaluation.estimates import with_times
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.nextflow import Names, read_weblog
-from tocsin.wire.pegasus import Cutter, Stampede
+from tocsin.wire.pegasus import RecordSplitter, Stampede
 
 INSTANCES = SHARED / "instances" / "runs.jsonl.gz"
 STAMPEDE = tuple(
@@ -55,7 +55,7 @@ def instances() -> dict[str, PastRun]:
     }
 
 
-def told_of_instance(name: str, run: PastRun) -> Iterator[Message]:
+def reported_of_instance(name: str, run: PastRun) -> Iterator[Message]:
     """A workflow that announces its plan, and tells of each task when it starts and ends."""
     assert _BEGAN is not None
     began_ns = _BEGAN
@@ -88,7 +88,7 @@ def pegasus(*paths: Path) -> dict[str, list[Message]]:
         stampede = Stampede()
         found[path.name] = [
             _of(path.stem, message)
-            for record in Cutter().receive(path.read_bytes())
+            for record in RecordSplitter().receive(path.read_bytes())
             for message in stampede.read(record, RECEIVED)
         ]
     return found

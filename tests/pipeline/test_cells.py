@@ -32,5 +32,5 @@ def test_cells_are_read_as_they_were_before_they_were_written(
         map(repr, before.select(*names).collect())
     )
     own = F.col(f"{CELLS}.host.seq")
-    told = written.where(F.col(f"{CELLS}.host").isNotNull())
-    assert 0 < told.where(own.isNull()).count() < told.count(), "both kinds are among them"
+    reported = written.where(F.col(f"{CELLS}.host").isNotNull())
+    assert 0 < reported.where(own.isNull()).count() < reported.count(), "both kinds are among them"

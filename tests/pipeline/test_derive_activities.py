@@ -33,8 +33,8 @@ def rows_of(df: DataFrame, name: str) -> list[Row]:
     return df.toArrow().cast(TABLES[name]).to_pylist()
 
 
-def attempt(number: int, **told: Any) -> Row:
-    lasted = told.get("duration_s")
+def attempt(number: int, **reported: Any) -> Row:
+    lasted = reported.get("duration_s")
     ended = NOON + timedelta(minutes=7 * number)
     row = {
         "run": f"run{number % 5}",
@@ -49,7 +49,7 @@ def attempt(number: int, **told: Any) -> Row:
         "started": None if lasted is None else ended - timedelta(seconds=lasted),
         "settled_seq": 1_000 + number,
     }
-    return {**row, **told}
+    return {**row, **reported}
 
 
 def measured() -> list[Row]:
@@ -117,8 +117,8 @@ def test_statistics_are_those_of_plain_python_and_each_bin_holds_what_its_edges_
             assert row["p50_s"] is row["mean_s"] is row["histogram"] is None
             continue
         assert row["mean_s"] == pytest.approx(statistics.fmean(good))
-        told = [row[name] for name in ("min_s", "p10_s", "p50_s", "p90_s", "p99_s", "max_s")]
-        assert told == pytest.approx(list(np.quantile(good, [0, 0.1, 0.5, 0.9, 0.99, 1])))
+        reported = [row[name] for name in ("min_s", "p10_s", "p50_s", "p90_s", "p99_s", "max_s")]
+        assert reported == pytest.approx(list(np.quantile(good, [0, 0.1, 0.5, 0.9, 0.99, 1])))
         bins = row["histogram"]
         assert len(bins) == (1 if good[0] == good[-1] else stats.BINS)
         assert (bins[0]["low_s"], bins[-1]["high_s"]) == (good[0], good[-1])
@@ -182,7 +182,7 @@ def check_line(model: Row, pairs: list[tuple[int, float]]) -> None:
     assert model["median_error"] == pytest.approx(np.median(shares), rel=1e-5, abs=1e-6)
 
 
-def message(seq: int, **told: Any) -> Row:
+def message(seq: int, **reported: Any) -> Row:
     row = {
         "seq": seq,
         "received": NOON + timedelta(seconds=seq),
@@ -192,7 +192,7 @@ def message(seq: int, **told: Any) -> Row:
         "type": "bb.Message",
         "topic": "t",
     }
-    return {**row, **told}
+    return {**row, **reported}
 
 
 def test_a_failure_has_the_events_of_its_own_run_before_it_and_how_often_it_was_seen(
@@ -219,18 +219,18 @@ def test_a_failure_has_the_events_of_its_own_run_before_it_and_how_often_it_was_
     expected = [row for row in failed if row["state"] != "succeeded"]
     assert found.keys() == {(row["run"], row["id"]) for row in expected}
     for row in expected:
-        told = found[row["run"], row["id"]]
+        reported = found[row["run"], row["id"]]
         before = [
             {name: each[name] for name in ("seq", "at", "type", "activity")}
             for each in events
             if each.get("run") == row["run"] and each["seq"] < row["settled_seq"]
         ]
-        assert told["before"] == before[-4:]
+        assert reported["before"] == before[-4:]
         alike = [r for r in expected if r["fault"] == row["fault"] is not None] or [row]
-        assert told["seen"] == len(alike)
-        assert told["seen_before"] == sum(r["settled_seq"] < row["settled_seq"] for r in alike)
-        assert told["first_seen"] == min(r["ended"] for r in alike)
-        assert told["seq"] == row["settled_seq"]
+        assert reported["seen"] == len(alike)
+        assert reported["seen_before"] == sum(r["settled_seq"] < row["settled_seq"] for r in alike)
+        assert reported["first_seen"] == min(r["ended"] for r in alike)
+        assert reported["seq"] == row["settled_seq"]
 
 
 def test_usage_is_told_by_the_hour_and_an_agent_knows_better_than_attempts_do(
@@ -273,9 +273,13 @@ def test_usage_is_told_by_the_hour_and_an_agent_knows_better_than_attempts_do(
         for row in ended
         if row.get("host") == "node2" and row["ended"] < NOON + timedelta(hours=1)
     ]
-    told = at_noon["node2"]
-    assert (told["samples"], told["attempts"], told["mean_load"]) == (0, len(here), None)
-    assert told["cpu_s"] == pytest.approx(sum(row["use_CpuSeconds"] for row in here))
+    reported = at_noon["node2"]
+    assert (reported["samples"], reported["attempts"], reported["mean_load"]) == (
+        0,
+        len(here),
+        None,
+    )
+    assert reported["cpu_s"] == pytest.approx(sum(row["use_CpuSeconds"] for row in here))
     assert sum(row["attempts"] for row in hourly) == len(ended)
     assert sum(row["failed"] for row in hourly) == sum(
         row["state"] in ("failed", "retrying") for row in ended

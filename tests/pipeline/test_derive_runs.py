@@ -38,7 +38,7 @@ def rows_of(df: DataFrame, name: str) -> list[Row]:
 
 
 def run_of(
-    name: str, ends: list[float], *, start: float, end: float | None = None, **told: Any
+    name: str, ends: list[float], *, start: float, end: float | None = None, **reported: Any
 ) -> tuple[Row, list[Row]]:
     """A run and its activities, that end so many seconds after it began."""
     row = {
@@ -65,7 +65,7 @@ def run_of(
         }
         for number, each in enumerate(ends)
     ]
-    return {**row, **told}, activities
+    return {**row, **reported}, activities
 
 
 def test_what_is_left_is_what_was_left_in_past_runs_that_were_as_far_and_had_waited_as_long(
@@ -103,8 +103,8 @@ def test_what_is_left_is_what_was_left_in_past_runs_that_were_as_far_and_had_wai
     assert found.keys() == {"l1", "l2", "l3", "l4", "l5"}
     first = found["l1"]
     left = [end + 5 - 20 - 15 for end in last if end - 20 > 15]
-    told = [first[name] for name in ("remaining_low_s", "remaining_s", "remaining_high_s")]
-    assert told == pytest.approx(list(np.quantile(left, [0.1, 0.5, 0.9])))
+    reported = [first[name] for name in ("remaining_low_s", "remaining_s", "remaining_high_s")]
+    assert reported == pytest.approx(list(np.quantile(left, [0.1, 0.5, 0.9])))
     assert first["ends"] == at(statistics.median(left))
     assert (first["elapsed_s"], first["done"], first["total"], first["runs"]) == (35, 2, 3, 9)
     assert first["basis"] == (
@@ -145,20 +145,20 @@ def test_a_version_stands_beside_the_one_it_was_made_from_with_what_became_slowe
         for activity, p50 in some.items()
     ]
 
-    def told(seq: int, source_id: str, concept: str, **pairs: str) -> Row:
-        told = {"evolution": concept, "WorkflowName": "wf", "WorkflowVersion": "2", **pairs}
+    def reported(seq: int, source_id: str, concept: str, **pairs: str) -> Row:
+        reported = {"evolution": concept, "WorkflowName": "wf", "WorkflowVersion": "2", **pairs}
         row = {"seq": seq, "received": at(900), "at": at(900), "id": source_id, "source": "/w"}
-        return {**row, "type": "bb", "topic": "t", "facts": told}
+        return {**row, "type": "bb", "topic": "t", "facts": reported}
 
     detail = '{"what":"parameter k","was":1,"is":2}'
     changed = {"ActivityType": "slower", "ChangeDetail": detail}
     messages = [
-        told(1, "a", "ParameterChanged", **changed),
-        told(2, "a", "ParameterChanged", **changed),  # once more
-        told(3, "b", "ActivityAdded", ChangeDetail="in words"),
-        told(4, "c", "VersionSaved", PreviousVersion="1"),
-        told(5, "d", "VersionSaved", WorkflowVersion="3", PreviousVersion="1"),
-        {**told(6, "e", "VersionSaved", WorkflowVersion="9"), "run": "of a run"},
+        reported(1, "a", "ParameterChanged", **changed),
+        reported(2, "a", "ParameterChanged", **changed),  # once more
+        reported(3, "b", "ActivityAdded", ChangeDetail="in words"),
+        reported(4, "c", "VersionSaved", PreviousVersion="1"),
+        reported(5, "d", "VersionSaved", WorkflowVersion="3", PreviousVersion="1"),
+        {**reported(6, "e", "VersionSaved", WorkflowVersion="9"), "run": "of a run"},
     ]
 
     table = evolution(
@@ -187,9 +187,9 @@ def test_a_version_stands_beside_the_one_it_was_made_from_with_what_became_slowe
 def test_counters_that_began_again_are_added_up_and_a_subscription_that_falls_behind_is_slow(
     spark: SparkSession,
 ) -> None:
-    def sample(hour: float, name: str, delivered: int, **told: Any) -> Row:
+    def sample(hour: float, name: str, delivered: int, **reported: Any) -> Row:
         row = {"at": at(3_600 * hour), "subscription": name, "delivered": delivered}
-        return {"sink": f"http://{name}", "behind": 0, "failed_attempts": 0, **row, **told}
+        return {"sink": f"http://{name}", "behind": 0, "failed_attempts": 0, **row, **reported}
 
     samples = [
         sample(0, "good", 100, state="active"),
@@ -237,7 +237,7 @@ def test_questions_are_counted_with_what_they_found_and_how_long_that_took(
     found = {row["model"]: row for row in rows_of(table, "discoveries")}
     here = found["directory"]
     assert (here["count"], here["empty"], here["mean_found"]) == (4, 1, 1.5)
-    told = [here[name] for name in ("mean_s", "p50_s", "p90_s", "max_s")]
-    assert told == pytest.approx([0.4, 0.3, np.quantile(seconds, 0.9), 0.9])
+    reported = [here[name] for name in ("mean_s", "p50_s", "p90_s", "max_s")]
+    assert reported == pytest.approx([0.4, 0.3, np.quantile(seconds, 0.9), 0.9])
     assert (here["first_seen"], here["last_seen"], here["shared"]) == (at(0), at(3), 0)
     assert (found["dynamic"]["p50_s"], found["dynamic"]["shared"]) == (None, 2)

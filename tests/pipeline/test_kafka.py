@@ -111,7 +111,7 @@ def send(address: str, topic: str, events: Sequence[Stored], *others: bytes) -> 
         producer.flush()
 
 
-def told(*arguments: str, errors: Path) -> dict[str, Any]:
+def reported(*arguments: str, errors: Path) -> dict[str, Any]:
     """What a command of the pipeline says at its end."""
     with pipeline(*arguments, errors=errors) as command:
         complaints = command.errors()
@@ -161,7 +161,7 @@ def test_a_stream_takes_a_topic_in_batches_and_goes_on_where_it_was(
     pace = ("--once", "--rows", "250", "--refresh", "600")
     new_topic(address, "streamed", PARTITIONS)
     send(address, "streamed", events[:600])
-    told("run", *options, *settings, errors=errors)
+    reported("run", *options, *settings, errors=errors)
     send(address, "streamed", events[600:])
 
     with pipeline("stream", *options, *settings, *pace, errors=errors) as command:
@@ -182,10 +182,10 @@ def test_a_topic_makes_the_tables_that_an_archive_makes_in_parts_and_each_messag
     new_topic(address, "runs", PARTITIONS)
 
     send(address, "runs", events[:1000], *NO_EVENTS)
-    first = told(*command, errors=errors)
+    first = reported(*command, errors=errors)
     send(address, "runs", events[1000:])
-    second = told(*command, "--publish", f"kafka://{address}/out", errors=errors)
-    third = told(*command, "--publish", f"kafka://{address}/out", errors=errors)
+    second = reported(*command, "--publish", f"kafka://{address}/out", errors=errors)
+    third = reported(*command, "--publish", f"kafka://{address}/out", errors=errors)
 
     assert first["counts"]["set_aside"] >= len(NO_EVENTS)
     met = (second["counts"][name] for name in ("events", "duplicates", "set_aside"))
@@ -200,7 +200,7 @@ def test_a_topic_makes_the_tables_that_an_archive_makes_in_parts_and_each_messag
     assert (second["published"]["new"], third["published"]["new"]) == (True, False)
     assert_sent(address, "out", tmp_path / "there")
     archive = archived(events, tmp_path / "archive")
-    told("run", "--archive", str(archive), "--tables", str(tmp_path / "here"), errors=errors)
+    reported("run", "--archive", str(archive), "--tables", str(tmp_path / "here"), errors=errors)
     for name in COMPARED:
         assert_same(
             but_numbers(tmp_path / "here", name), but_numbers(tmp_path / "there", name), name
@@ -217,12 +217,12 @@ def test_what_was_given_up_is_not_read_and_what_kafka_let_go_is_told(
     give_up(address, "let-go", events[:3])
     send(address, "let-go", events[:30])
 
-    first = told(*command, errors=errors)
+    first = reported(*command, errors=errors)
     send(address, "let-go", events[30:60])
     end = State(tmp_path / "tables").positions()["0"] + 4
     with closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
         admin.delete_records({TopicPartition("let-go", 0): end})
-    second = told(*command, errors=errors)
+    second = reported(*command, errors=errors)
 
     assert first["counts"]["events"] + first["counts"]["duplicates"] == 30
     assert second["counts"]["events"] + second["counts"]["duplicates"] == 60 - 4
@@ -255,7 +255,7 @@ def test_what_is_not_there_is_said_and_what_could_not_be_sent_is_sent_by_the_nex
     assert failing.process.returncode == 1
     assert "T767" in complaints
     assert require(tables).version == 1
-    again = told(*command, "--publish", f"kafka://{address}/sent", errors=errors)
+    again = reported(*command, "--publish", f"kafka://{address}/sent", errors=errors)
     missing = ("run", "--archive", f"kafka://{address}/none", "--tables", str(tmp_path / "none"))
     with pipeline(*missing, *settings, errors=errors) as failing:
         complaints = failing.errors()
@@ -275,9 +275,9 @@ def test_a_row_that_is_no_longer_there_is_taken_back(
     settings = ("--conf", f"spark.jars={jars}", "--publish", f"kafka://{address}/back")
     command = ("run", "--archive", str(archive), "--tables", str(tables), *settings)
 
-    told(*command, errors=errors)
+    reported(*command, errors=errors)
     before = set(rows(tables, "runs").column("run").to_pylist())
-    told(*command, "--rebuild", "--until", middle.isoformat(), errors=errors)
+    reported(*command, "--rebuild", "--until", middle.isoformat(), errors=errors)
     after = set(rows(tables, "runs").column("run").to_pylist())
 
     with closing(

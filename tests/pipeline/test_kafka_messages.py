@@ -199,10 +199,10 @@ def test_workers_read_messages_by_the_concepts_of_the_site(tmp_path: Path) -> No
         use_ontology([])
 
     (events,) = cloudpickle.loads(sent)([came])
-    (plainly,) = as_records({2: 100})([came])
+    (plain,) = as_records({2: 100})([came])
 
     assert events.column("facts")[0].as_py()["ActivityFailed"] is not None
-    assert plainly.column("facts")[0].as_py()["ActivityFailed"] is None
+    assert plain.column("facts")[0].as_py()["ActivityFailed"] is None
 
 
 def test_without_the_connector_it_is_said_how_to_have_it(ready: SparkSession) -> None:

@@ -105,7 +105,7 @@ def test_what_was_told_in_an_earlier_run_is_a_repetition(
     assert ids == [f"made-{n}" for n in range(40)]
 
 
-@pytest.mark.usefixtures("only_events")
+@pytest.mark.usefixtures("only_event_tables")
 def test_keys_in_order_go_along_when_parts_become_one(ready: SparkSession, tmp_path: Path) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     state, after, job = State(tables), 1, Job(str(archive), tables)

@@ -86,16 +86,16 @@ def random_events(seed: int, count: int) -> list[Stored]:
 
 def only_present(table: pa.Table) -> pa.Table:
     """Without the members of `facts` that no event has."""
-    told = table["facts"].combine_chunks()
+    reported = table["facts"].combine_chunks()
     has = [
         number
-        for number in range(told.type.num_fields)
-        if told.field(number).null_count < len(told)
+        for number in range(reported.type.num_fields)
+        if reported.field(number).null_count < len(reported)
     ]
     members = pa.StructArray.from_arrays(
-        [told.field(number) for number in has],
-        fields=[told.type.field(number) for number in has],
-        mask=told.is_null(),
+        [reported.field(number) for number in has],
+        fields=[reported.type.field(number) for number in has],
+        mask=reported.is_null(),
     )
     return table.set_column(table.column_names.index("facts"), "facts", members)
 
@@ -117,9 +117,10 @@ def in_spark(spark: SparkSession, events: list[Stored]) -> tuple[DataFrame, Data
         parts = [
             with_all_cells(folded(cells_of(each, entity), entity, 2), entity) for each in messages
         ]
-        folds[entity] = folded(parts[0].unionByName(parts[1]), entity, 2)
+        # Kept in memory: both tables are made of each, and are looked at one after the other.
+        folds[entity] = folded(parts[0].unionByName(parts[1]), entity, 2).persist()
     runs = run_rows(folds["run"], NOW, SILENCE_S)
-    activities = with_runs(attempt_rows(folds["activity"]), runs)
+    activities = with_runs(attempt_rows(folds["activity"]), runs).persist()
     return activities, with_activities(runs, activities)
 
 

@@ -168,25 +168,25 @@ def test_a_file_whose_content_only_spark_cannot_read_is_set_aside(
     assert require(tables).tables["events"].rows == 20
 
 
-@pytest.mark.usefixtures("only_events")
+@pytest.mark.usefixtures("only_event_tables")
 def test_once_ends_with_what_was_there_however_much_comes_meanwhile(
     ready: SparkSession, tmp_path: Path
 ) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     add_sealed(archive, 1, 20)
-    told: list[Progress] = []
+    reported: list[Progress] = []
 
     def more_comes(progress: Progress) -> None:
-        told.append(progress)
-        assert len(told) < 8, "it does not end"
+        reported.append(progress)
+        assert len(reported) < 8, "it does not end"
         if progress.kind == "batch":
             add_sealed(archive, progress.through + 1, progress.through + 20)
 
     for _ in range(2):  # the second has a checkpoint
         StreamJob(ready, Job(str(archive), tables), Pace(once=True), more_comes).run()
 
-    assert told[-1].kind == "tables"
-    assert require(tables).manifest.through == told[-2].through
+    assert reported[-1].kind == "tables"
+    assert require(tables).manifest.through == reported[-2].through
 
 
 def test_an_archive_is_known_by_its_events_as_far_as_it_has_them(tmp_path: Path) -> None:

@@ -134,6 +134,7 @@ def test_a_number_beyond_its_file_is_believed_by_nobody(
     assert rows(tables, "quarantine")["reason"].to_pylist() == [NOT_ITS_NUMBER] * 2
 
 
+@pytest.mark.usefixtures("only_runs")
 def test_a_clock_that_was_ahead_once_hides_nothing_that_came_after(
     ready: SparkSession, tmp_path: Path
 ) -> None:
@@ -204,6 +205,7 @@ def test_what_nobody_told_before_is_added_where_somebody_does(
     assert (third["host"], third["container"], third["exit_code"]) == ("h", "c", 3)
 
 
+@pytest.mark.usefixtures("only_runs")
 def test_a_clock_that_is_ahead_lets_no_other_run_be_lost(
     ready: SparkSession, tmp_path: Path
 ) -> None:
@@ -303,24 +305,24 @@ def test_of_an_archive_without_events_there_is_one_version(
     assert [_made(ready, archive).is_new for _ in range(2)] == [True, False]
 
 
-@pytest.mark.usefixtures("only_events")
+@pytest.mark.usefixtures("only_event_tables")
 def test_a_stream_that_is_told_to_stop_ends_after_the_batch_under_way(
     ready: SparkSession, tmp_path: Path
 ) -> None:
     archive, tables = tmp_path / "archive", tmp_path / "tables"
     for number in range(3):
         _add(archive, 1 + 2 * number, *(ended(f"run-{number}-{n}", _at(n)) for n in range(2)))
-    heard: list[Progress] = []
+    arrived: list[Progress] = []
 
     def stop_at_the_first(progress: Progress) -> None:
-        heard.append(progress)
+        arrived.append(progress)
         stream.stop()
 
     pace = Pace(trigger_s=0.1, rows_max=2)
     stream = StreamJob(ready, Job(str(archive), tables), pace, stop_at_the_first)
     stream.run()
 
-    assert [(each.kind, each.through) for each in heard] == [("batch", 2), ("tables", 2)]
+    assert [(each.kind, each.through) for each in arrived] == [("batch", 2), ("tables", 2)]
     _streamed(ready, archive)
     assert sorted(rows(tables, "events")["run"].to_pylist()) == [
         f"run-{number}-{n}" for number in range(3) for n in range(2)

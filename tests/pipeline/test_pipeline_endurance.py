@@ -222,8 +222,8 @@ def test_one_run_with_very_many_activities_is_one_run(tmp_path: Path) -> None:
 
 def _ends(number: int, begin: str, moment: str) -> dict[str, str]:
     """One in a thousand fails."""
-    told = ended("vast", moment, ActivityId=f"step-{number}", ActivityExecuting=begin)
+    reported = ended("vast", moment, ActivityId=f"step-{number}", ActivityExecuting=begin)
     if number % FAILS:
-        return told
-    del told["ActivitySucceeded"]
-    return {**told, "ActivityFailed": moment, "ExitCode": "1", "ErrorMessage": "out of memory"}
+        return reported
+    del reported["ActivitySucceeded"]
+    return {**reported, "ActivityFailed": moment, "ExitCode": "1", "ErrorMessage": "out of memory"}

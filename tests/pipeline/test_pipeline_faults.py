@@ -86,12 +86,12 @@ def _clocks(seq: int) -> Any:
 
 def _megabytes(seq: int) -> Any:
     """Two with names of a megabyte, and two that say a megabyte where one may."""
-    told = ended("wordy", MOMENT_TEXT)
+    reported = ended("wordy", MOMENT_TEXT)
     events = [
-        message(seq, told, id=LONG),
-        message(seq + 1, told, topic=LONG),
-        message(seq + 2, {**told, "ErrorMessage": LONG * 3, "Command": LONG}),
-        message(seq + 3, {**told, "ActivityId": LONG}),
+        message(seq, reported, id=LONG),
+        message(seq + 1, reported, topic=LONG),
+        message(seq + 2, {**reported, "ErrorMessage": LONG * 3, "Command": LONG}),
+        message(seq + 3, {**reported, "ActivityId": LONG}),
     ]
     return as_table(events, seq, [MOMENT_NS] * len(events))
 
@@ -189,12 +189,12 @@ def test_megabytes_of_text_do_not_become_names(made: Path) -> None:
 def test_a_stream_sets_the_same_records_aside(
     ready: SparkSession, hurt: tuple[Path, dict[str, Any]], made: Path, tmp_path: Path
 ) -> None:
-    told: list[Progress] = []
+    reported: list[Progress] = []
 
-    StreamJob(ready, Job(str(hurt[0]), tmp_path), Pace(once=True), told.append).run()
+    StreamJob(ready, Job(str(hurt[0]), tmp_path), Pace(once=True), reported.append).run()
 
     assert aside(tmp_path) == aside(made)
-    assert all(each.age_s is None or each.age_s >= 0 for each in told)
+    assert all(each.age_s is None or each.age_s >= 0 for each in reported)
     assert_same(rows(made, "activities"), rows(tmp_path, "activities"), "activities")
 
 

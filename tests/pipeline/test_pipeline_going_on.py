@@ -126,6 +126,7 @@ def test_a_disk_that_is_full_under_the_checkpoint_alone_leaves_the_tables_as_the
     assert rows(tables, "events").column("seq").to_pylist() == list(range(1, 51))
 
 
+@pytest.mark.usefixtures("only_events")
 def test_tables_that_do_not_say_of_which_window_they_are_are_made_again(
     ready: SparkSession, tmp_path: Path
 ) -> None:

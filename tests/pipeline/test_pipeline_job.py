@@ -149,12 +149,12 @@ def test_the_stream_makes_the_same_tables(
     ready: SparkSession, archive: Path, at_once: Path, tmp_path: Path
 ) -> None:
     pace = Pace(once=True, rows_max=1_600)
-    told: list[Progress] = []
+    reported: list[Progress] = []
 
-    StreamJob(ready, Job(str(archive), tmp_path), pace, told.append).run()
-    StreamJob(ready, Job(str(archive), tmp_path), pace, told.append).run()
+    StreamJob(ready, Job(str(archive), tmp_path), pace, reported.append).run()
+    StreamJob(ready, Job(str(archive), tmp_path), pace, reported.append).run()
 
-    kinds = [each.kind for each in told]
+    kinds = [each.kind for each in reported]
     assert (kinds.count("tables"), kinds[-1]) == (1, "tables")
     assert kinds.count("batch") > 1
     for name in TABLES:
@@ -201,7 +201,7 @@ def test_a_stream_names_the_files_it_passes_over_once(
     pace = Pace(once=True, rows_max=600)
 
     for _ in range(2):
-        StreamJob(ready, Job(str(hurt), tables), pace, lambda told: None).run()
+        StreamJob(ready, Job(str(hurt), tables), pace, lambda reported: None).run()
 
     aside = rows(tables, "quarantine").to_pylist()
     named = [row["file"] for row in aside if row["reason"].startswith("it cannot be read")]

@@ -133,9 +133,9 @@ def test_statistics_that_do_not_count_every_attempt_are_found(spark: SparkSessio
     assert (found.count, found.rows) == (1, ("2 attempts ended, and 3 are counted",))
 
 
-@pytest.mark.parametrize(("then", "is_told"), [(2, False), (1, True)])
+@pytest.mark.parametrize(("then", "is_reported"), [(2, False), (1, True)])
 def test_checks_begin_again_only_if_another_version_stands(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: int, is_told: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: int, is_reported: bool
 ) -> None:
     versions = iter((1, then))
     checked: list[Path] = []
@@ -155,9 +155,9 @@ def test_checks_begin_again_only_if_another_version_stands(
     monkeypatch.setattr(quality, "findings", gone_first)
     no_spark = cast(SparkSession, None)
 
-    if is_told:
+    if is_reported:
         with pytest.raises(PipelineFailed, match="does not exist"):
             quality.current_findings(no_spark, tmp_path)
     else:
         assert quality.current_findings(no_spark, tmp_path) == []
-    assert len(checked) == (1 if is_told else 2)
+    assert len(checked) == (1 if is_reported else 2)

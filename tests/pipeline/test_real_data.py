@@ -31,7 +31,7 @@ from tocsin.pipeline.job import Done, Job, run
 from tocsin.tables.published import read_table
 from tocsin.wire.blackboard.messages import Message
 from tocsin.wire.blackboard.normal import to_event
-from tocsin.wire.pegasus import Cutter
+from tocsin.wire.pegasus import RecordSplitter
 from tocsin.wire.pegasus.framing import read_record
 
 pytestmark = pytest.mark.slow  # a minute of Spark; what the project carries is in every run
@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Reported:
     """Everything that was told, and what both made of it."""
 
     instances: dict[str, PastRun]
@@ -62,7 +62,7 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+def reported(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reported]:
     place = tmp_path_factory.mktemp("real")
     instances = real_runs.instances() if real_runs.INSTANCES.exists() else {}
     messages = _all_messages(instances)
@@ -79,7 +79,7 @@ def told(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         read_table(place / "tables", name).to_pylist()
         for name in ("runs", "activities", "activity_stats")
     )
-    yield Told(instances, messages, done, kept, events[-1].received_ns, runs, activities, stats)
+    yield Reported(instances, messages, done, kept, events[-1].received_ns, runs, activities, stats)
     kept.close()
 
 
@@ -87,7 +87,8 @@ def _all_messages(instances: dict[str, PastRun]) -> dict[str, dict[str, list[Mes
     messages = {"snakemake": real_runs.snakemake()}
     if instances:
         messages["instances"] = {
-            name: list(real_runs.told_of_instance(name, each)) for name, each in instances.items()
+            name: list(real_runs.reported_of_instance(name, each))
+            for name, each in instances.items()
         }
     if all(path.exists() for path in real_runs.STAMPEDE):
         messages["stampede"] = real_runs.pegasus(*real_runs.STAMPEDE)
@@ -122,16 +123,16 @@ def run_ids(messages: Iterable[list[Message]]) -> set[str]:
     return {each.pairs["RunId"] for some in messages for each in some}
 
 
-def test_live_and_here_every_column_is_the_same(told: Told) -> None:
-    assert compare(told.kept, told.runs, told.activities, told.now_ns) > 500
-    everything = [run for runs in told.messages.values() for run in runs.values()]
-    assert {row["run"] for row in told.runs} == run_ids(everything)
-    assert told.done.manifest.counts["events"] == sum(map(len, everything))
-    assert not told.done.manifest.counts["set_aside"]
+def test_live_and_here_every_column_is_the_same(reported: Reported) -> None:
+    assert compare(reported.kept, reported.runs, reported.activities, reported.now_ns) > 500
+    everything = [run for runs in reported.messages.values() for run in runs.values()]
+    assert {row["run"] for row in reported.runs} == run_ids(everything)
+    assert reported.done.manifest.counts["events"] == sum(map(len, everything))
+    assert not reported.done.manifest.counts["set_aside"]
 
 
-def test_quantiles_are_those_of_the_durations_that_the_monitor_has(told: Told) -> None:
-    found = told.kept.asked.index.rows(
+def test_quantiles_are_those_of_the_durations_that_the_monitor_has(reported: Reported) -> None:
+    found = reported.kept.asked.index.rows(
         "SELECT r.workflow, CASE WHEN a.type = '' THEN a.activity ELSE a.type END, "
         "CASE WHEN a.version = '' THEN r.version ELSE a.version END, a.state, a.duration_s "
         "FROM attempts AS a JOIN runs AS r ON r.no = a.run "
@@ -140,7 +141,7 @@ def test_quantiles_are_those_of_the_durations_that_the_monitor_has(told: Told) -
     durations: dict[tuple[str, str, str], list[tuple[str, float | None]]] = {}
     for workflow, activity, version, state, duration_s in found:
         durations.setdefault((workflow, activity, version), []).append((state, duration_s))
-    stats = {(row["workflow"], row["activity"], row["version"]): row for row in told.stats}
+    stats = {(row["workflow"], row["activity"], row["version"]): row for row in reported.stats}
 
     assert stats.keys() == durations.keys()
     for key, row in stats.items():
@@ -155,12 +156,12 @@ def test_quantiles_are_those_of_the_durations_that_the_monitor_has(told: Told) -
             assert row["mean_s"] == pytest.approx(np.mean(good))
 
 
-def test_every_run_of_the_instances_took_as_long_as_it_was_recorded(told: Told) -> None:
-    told.of("instances")
-    runs = {row["run"]: row for row in told.runs}
-    attempts = {(row["run"], row["id"]): row for row in told.activities}
+def test_every_run_of_the_instances_took_as_long_as_it_was_recorded(reported: Reported) -> None:
+    reported.of("instances")
+    runs = {row["run"]: row for row in reported.runs}
+    attempts = {(row["run"], row["id"]): row for row in reported.activities}
 
-    for name, past in told.instances.items():
+    for name, past in reported.instances.items():
         row = runs[name]
         assert row["state"] == "completed"
         assert row["duration_s"] == pytest.approx(past.makespan_s, abs=0.002)
@@ -177,9 +178,9 @@ def test_every_run_of_the_instances_took_as_long_as_it_was_recorded(told: Told) 
 @pytest.mark.parametrize(
     "path", [*real_runs.STAMPEDE, *real_runs.MONITORD], ids=lambda path: path.name
 )
-def test_every_job_of_pegasus_ended_as_its_own_log_says(path: Path, told: Told) -> None:
-    told.of("stampede" if path in real_runs.STAMPEDE else "monitord")
-    stream = [read_record(record) for record in Cutter().receive(path.read_bytes())]
+def test_every_job_of_pegasus_ended_as_its_own_log_says(path: Path, reported: Reported) -> None:
+    reported.of("stampede" if path in real_runs.STAMPEDE else "monitord")
+    stream = [read_record(record) for record in RecordSplitter().receive(path.read_bytes())]
     states = {e["job_id"]: "planned" for e in stream if e["event"] == "stampede.job.info"}
     tries: Counter[str] = Counter()
     for each in stream:
@@ -191,7 +192,7 @@ def test_every_job_of_pegasus_ended_as_its_own_log_says(path: Path, told: Told) 
     }:
         tries[job] += 1
 
-    of_run = [row for row in told.activities if row["run"].startswith(f"{path.stem}/")]
+    of_run = [row for row in reported.activities if row["run"].startswith(f"{path.stem}/")]
 
     assert {row["id"]: row["state"] for row in of_run if row["last"]} == states
     assert Counter(row["id"] for row in of_run if row["state"] != "planned") == tries
@@ -199,12 +200,12 @@ def test_every_job_of_pegasus_ended_as_its_own_log_says(path: Path, told: Told) 
 
 @pytest.mark.parametrize("path", real_runs.OPENPROBLEMS, ids=lambda path: path.name)
 def test_every_task_of_nextflow_is_there_as_often_as_its_trace_has_it(
-    path: Path, told: Told
+    path: Path, reported: Reported
 ) -> None:
-    (run_id,) = run_ids([told.of("openproblems")[path.name]])
+    (run_id,) = run_ids([reported.of("openproblems")[path.name]])
     trace = trace_rows(path)
 
-    of_run = [row for row in told.activities if row["run"] == run_id]
+    of_run = [row for row in reported.activities if row["run"] == run_id]
 
     assert Counter(row["id"] for row in of_run) == Counter(row["name"] for row in trace)
     states = Counter("succeeded" if row["state"] == "succeeded" else "FAILED" for row in of_run)
@@ -214,10 +215,12 @@ def test_every_task_of_nextflow_is_there_as_often_as_its_trace_has_it(
 
 
 def test_a_job_of_snakemake_that_was_tried_again_is_one_failure_seen_four_times(
-    told: Told,
+    reported: Reported,
 ) -> None:
-    names = run_ids(told.of("snakemake").values())
-    of_bad = [row for row in told.activities if row["run"] in names and row["activity"] == "bad"]
+    names = run_ids(reported.of("snakemake").values())
+    of_bad = [
+        row for row in reported.activities if row["run"] in names and row["activity"] == "bad"
+    ]
 
     assert Counter(row["state"] for row in of_bad) == {"retrying": 2, "failed": 2}
     assert len({row["fault"] for row in of_bad}) == 1

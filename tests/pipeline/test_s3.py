@@ -46,7 +46,7 @@ def settings(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> list[st
     """What Spark is told of the store."""
     hadoop = fetched(POM, tmp_path_factory.mktemp("s3"), hadoop_version=_hadoop_version())
     jars = ",".join(str(each) for each in needed(hadoop).glob("*.jar"))
-    told = {
+    reported = {
         "spark.jars": jars,
         "spark.hadoop.fs.s3a.endpoint": f"http://{endpoint}",
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
@@ -54,7 +54,7 @@ def settings(endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> list[st
         "spark.hadoop.fs.s3a.access.key": "k",
         "spark.hadoop.fs.s3a.secret.key": "s",
     }
-    return [word for name, value in told.items() for word in ("--conf", f"{name}={value}")]
+    return [word for name, value in reported.items() for word in ("--conf", f"{name}={value}")]
 
 
 def _hadoop_version() -> str:

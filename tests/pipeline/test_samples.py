@@ -145,10 +145,10 @@ def test_what_was_merged_while_an_edition_was_made_is_read_where_it_is_now(
 ) -> None:
     keep(tmp_path, days=1, a_day=3)
     found = of(tmp_path, spark)
-    told, bad = found.fingerprint(), found.unreadable()
+    reported, bad = found.fingerprint(), found.unreadable()
 
     for _ in range(2):  # the second time, what was merged is removed
         merge_due(str(tmp_path), long_after_s())
 
     assert found.of(DELIVERIES).count() == 3
-    assert (found.fingerprint(), found.unreadable()) == (told, bad)
+    assert (found.fingerprint(), found.unreadable()) == (reported, bad)

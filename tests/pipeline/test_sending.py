@@ -31,7 +31,7 @@ NO_SPARK = cast(SparkSession, None)  # files are copied without it
 def edition(tables: Path, number: int) -> Manifest:
     """One more version of the tables, with a row that tells which."""
     made = Edition(tables)
-    place = made.place("discoveries")
+    place = made.table_directory("discoveries")
     place.mkdir()
     row = {"model": "directory", "request": f"edition {number}"}
     table = TABLES["discoveries"].empty_table().from_pylist([row], TABLES["discoveries"])

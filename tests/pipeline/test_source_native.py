@@ -292,10 +292,10 @@ def test_what_an_older_file_does_not_have_is_null(
 ) -> None:
     path = add_sealed(tmp_path, 1, 12)
     table = pq.read_table(path, partitioning=None)
-    told = table.column("facts").combine_chunks()
-    kept = [field.name for field in told.type if field.name != "ExitCode"]
+    reported = table.column("facts").combine_chunks()
+    kept = [field.name for field in reported.type if field.name != "ExitCode"]
     fewer = pa.StructArray.from_arrays(
-        [told.field(name) for name in kept], names=kept, mask=told.is_null()
+        [reported.field(name) for name in kept], names=kept, mask=reported.is_null()
     )
     older = table.set_column(table.schema.get_field_index("facts"), "facts", fewer)
     pq.write_table(older.drop_columns(["attempt"]), path)
@@ -381,9 +381,9 @@ def test_where_spark_has_no_such_compiler_it_is_said_and_not_a_trace(spark: Spar
 
         new_array = real.new_array
 
-    with pytest.raises(native.NotThisSpark, match="our classes cannot be compiled") as told:
+    with pytest.raises(native.NotThisSpark, match="our classes cannot be compiled") as reported:
         native._compiled(Gateway, None)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
 
 
 def test_where_java_is_another_than_we_know_archives_are_read_all_the_same(

@@ -133,6 +133,7 @@ def test_a_damaged_file_of_a_broker_is_named_with_what_to_do_or_passed_over_and_
     assert numbers(batch_reader(url, columns=columns)) == list(range(1, 301))
 
 
+@pytest.mark.usefixtures("only_events")
 def test_the_job_goes_on_without_a_damaged_file_of_a_broker_and_not_with_another_log(
     ready: SparkSession, trimmed_broker: Served, tmp_path: Path
 ) -> None:

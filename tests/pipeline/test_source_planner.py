@@ -51,17 +51,17 @@ def test_batches_are_every_event_once_however_the_archive_grows(
     def take_all() -> None:
         nonlocal start
         while True:
-            told = ask(planner, "latest", archive, start=start, target=None, rows=rows)
-            if told["offset"] in (None, start):
+            reported = ask(planner, "latest", archive, start=start, target=None, rows=rows)
+            if reported["offset"] in (None, start):
                 return
-            batch = ask(planner, "range", archive, start=start, end=told["offset"])
+            batch = ask(planner, "range", archive, start=start, end=reported["offset"])
             after, through = batch["after"], batch["through"]
             assert 0 < through - after <= rows
             if batch["files"] is not None:
                 first_last = covered(batch["files"])
                 assert (first_last[0][0], first_last[-1][1]) == (after + 1, through)
             read.extend(range(after + 1, through + 1))
-            start = told["offset"]
+            start = reported["offset"]
 
     for (more, is_merged), pause in zip(growth, pauses, strict=False):
         add_fresh(archive, last + 1, last + more)
@@ -97,16 +97,16 @@ def test_of_a_batch_that_was_planned_nothing_may_be_missing(tmp_path: Path) -> N
     path.unlink()
 
     planned = ask(planner, "range", tmp_path, start='{"seq": 5}', end='{"seq": 20}')
-    told = ask(planner, "files", tmp_path, **planned)
+    reported = ask(planner, "files", tmp_path, **planned)
 
     assert planned["files"] is None
-    assert "events 11 to 20 are not in" in told["error"]
+    assert "events 11 to 20 are not in" in reported["error"]
 
 
 def test_files_are_told_with_their_size_and_age(tmp_path: Path) -> None:
     path = add_sealed(tmp_path, 1, 10)
-    (told,) = ask(Planner(), "files", tmp_path)["files"]
-    assert told == [path.as_uri(), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000]
+    (reported,) = ask(Planner(), "files", tmp_path)["files"]
+    assert reported == [path.as_uri(), path.stat().st_size, path.stat().st_mtime_ns // 1_000_000]
     assert ask(Planner(), "size", tmp_path) == {"bytes": path.stat().st_size}
 
 
@@ -147,9 +147,9 @@ def test_files_that_are_merged_while_they_are_looked_at_are_listed_again(
 
 def test_what_goes_through_python_is_not_looked_at(tmp_path: Path) -> None:
     for options in ({"bad_files": "skip"}, {"nulls": "keep"}, {"path": "http://127.0.0.1:1"}):
-        told = ask(Planner(), "opening", tmp_path / "nowhere", schema=None, options=options)
-        assert told["is_plain"] is False
-        assert json.loads(told["schema"])["fields"][0]["name"] == "seq"
+        reported = ask(Planner(), "opening", tmp_path / "nowhere", schema=None, options=options)
+        assert reported["is_plain"] is False
+        assert json.loads(reported["schema"])["fields"][0]["name"] == "seq"
 
 
 def test_an_error_is_told_in_its_own_words(tmp_path: Path) -> None:
@@ -170,10 +170,10 @@ def test_a_file_that_is_not_read_is_named_and_not_called_damaged(tmp_path: Path)
     path.unlink()
     path.symlink_to(path.name)  # nobody, not even root, can follow it
 
-    told = ask(planner, "files", tmp_path)["error"]
+    reported = ask(planner, "files", tmp_path)["error"]
 
-    assert f"{path} could not be read" in told
-    assert "[T415]" in told
+    assert f"{path} could not be read" in reported
+    assert "[T415]" in reported
 
 
 def test_an_archive_that_is_not_listed_is_told_with_what_to_do(tmp_path: Path) -> None:
@@ -181,10 +181,10 @@ def test_an_archive_that_is_not_listed_is_told_with_what_to_do(tmp_path: Path) -
     path.unlink()
     path.symlink_to(path.name)
 
-    told = ask(Planner(), "opening", tmp_path, schema=None)["error"]
+    reported = ask(Planner(), "opening", tmp_path, schema=None)["error"]
 
-    assert f"{path} could not be read" in told
-    assert "[T415]. Check the disk" in told
+    assert f"{path} could not be read" in reported
+    assert "[T415]. Check the disk" in reported
 
 
 def test_what_nobody_expected_is_an_answer_as_well(
@@ -223,10 +223,10 @@ def test_a_poll_does_not_wait_for_files_that_are_looked_at(
     with ThreadPoolExecutor(1) as pool:
         files = pool.submit(ask, planner, "files", tmp_path)
         assert is_looking.wait(30)
-        told = ask(planner, "latest", tmp_path, start=None, target=None)
+        reported = ask(planner, "latest", tmp_path, start=None, target=None)
         is_polled.set()
 
-    assert told["offset"] == '{"seq": 10}'
+    assert reported["offset"] == '{"seq": 10}'
     assert covered(files.result()["files"]) == [(1, 10)]
 
 
@@ -246,20 +246,20 @@ def test_an_archive_that_went_away_is_not_one_that_became_empty(tmp_path: Path) 
     start = ask(planner, "latest", archive, start=None, target=None)["offset"]
     archive.rename(tmp_path / "elsewhere")
 
-    for told in (
+    for reported in (
         ask(planner, "files", archive),
         ask(planner, "latest", archive, start=start, target=None),
     ):
-        assert "there is no directory" in told["error"]
+        assert "there is no directory" in reported["error"]
 
 
 def test_an_address_of_a_file_is_its_path(tmp_path: Path) -> None:
     add_sealed(tmp_path, 1, 10)
     for path in (f"file://{tmp_path}", f"file:{tmp_path}"):
-        told = ask(Planner(), "files", tmp_path, options={"path": path})
-        assert covered(told["files"]) == [(1, 10)]
+        reported = ask(Planner(), "files", tmp_path, options={"path": path})
+        assert covered(reported["files"]) == [(1, 10)]
 
 
 def test_several_places_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    told = ask(Planner(), "opening", tmp_path, schema=None, options={"paths": "[]"})
-    assert "Load each, and put the frames together with union." in told["error"]
+    reported = ask(Planner(), "opening", tmp_path, schema=None, options={"paths": "[]"})
+    assert "Load each, and put the frames together with union." in reported["error"]

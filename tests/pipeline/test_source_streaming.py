@@ -39,8 +39,8 @@ class Query:
             .start()
         )
         query.awaitTermination()
-        told = [each for each in query.recentProgress if each.numInputRows]
-        return [each.sources[0].endOffset for each in told]
+        reported = [each for each in query.recentProgress if each.numInputRows]
+        return [each.sources[0].endOffset for each in reported]
 
     def seen(self) -> list[int]:
         found = self._spark.read.parquet(str(self._scratch / "out")).collect()

@@ -18,7 +18,7 @@ def _kept(tables: Path, window: Window) -> State:
     state = State(tables)
     with state.held():
         state.agree_on(window)
-        with state.new_place() as place:
+        with state.new_directory() as place:
             state.keep(place, PartialFacts(1, 10))
     return state
 

@@ -30,7 +30,7 @@ from tocsin.pipeline.publish.edition import Edition
 from tocsin.pipeline.quality import findings, require
 from tocsin.pipeline.read.samples import Samples
 from tocsin.pipeline.spark.parallel import run_parallel
-from tocsin.pipeline.spark.parquet import read, write, write_few
+from tocsin.pipeline.spark.parquet import read, write, write_one_file
 from tocsin.pipeline.spark.schemas import fitted, table_schema
 from tocsin.pipeline.state import Partial, State
 from tocsin.tables.published import Manifest
@@ -79,8 +79,8 @@ class TableBuilder:
 
     def table(self, name: str) -> DataFrame:
         """A table of this edition, as far as it is made."""
-        place = on_this_disk(self._edition.place(name))
-        return self._spark.read.schema(table_schema(name)).parquet(place)
+        directory = on_this_disk(self._edition.table_directory(name))
+        return self._spark.read.schema(table_schema(name)).parquet(directory)
 
     def _make_all(self, as_of: datetime, step: Step) -> None:
         step("activities")
@@ -88,7 +88,7 @@ class TableBuilder:
         runs = runs.persist()
         attempts = merged_attempts(self._spark, self._parts, self._sizes)
         everything = fitted(with_runs(attempts, runs), "activities")
-        write(everything, self._edition.place("activities"), None)
+        write(everything, self._edition.table_directory("activities"), None)
         activities = self.table("activities")
         step("runs")
         self._write("runs", with_activities(runs, activities))
@@ -136,4 +136,4 @@ class TableBuilder:
         return named.unionByName(aside).limit(QUARANTINE_ROWS_MAX)
 
     def _write(self, name: str, rows: DataFrame) -> None:
-        write_few(fitted(rows, name), self._edition.place(name))
+        write_one_file(fitted(rows, name), self._edition.table_directory(name))

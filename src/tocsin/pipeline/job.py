@@ -199,7 +199,7 @@ def _fold(spark: SparkSession, state: State, job: Job, found: NewRecords) -> Non
     with ExitStack() as held:
         is_landed = not has_files(job.archive)
         if is_landed:
-            found = land(spark, job.archive, found, held.enter_context(state.new_place()))
+            found = land(spark, job.archive, found, held.enter_context(state.new_directory()))
         row = OF_FILES if found.files or is_landed else "0L"
         sizes = sizes_of(found.bytes)
         _divide(spark, sizes)

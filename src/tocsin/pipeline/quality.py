@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from tocsin.errors.pipeline import QualityFailed
-from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.pipeline.fold.row_numbers import crowds
 from tocsin.pipeline.locations import on_this_disk
 from tocsin.pipeline.spark.parallel import run_parallel
@@ -24,6 +23,7 @@ from tocsin.pipeline.spark.schemas import RAN
 from tocsin.pipeline.spark.spark_errors import readable_errors
 from tocsin.tables.published import Published
 from tocsin.tables.published import require as require_published
+from tocsin.wire.api.run_views import ACTIVITY_STATES, RUN_STATES
 
 SHOWN_MAX: Final = 5  # rows that a failed check names
 VALUE_CHARS_MAX: Final = 60

@@ -107,8 +107,8 @@ class State:
             os.close(lock)
 
     def _remove_unfinished(self) -> None:
-        for place in (".", PARTIALS, f"{PARTIALS}/*/*"):
-            for path in self.directory.glob(f"{place}/{UNFINISHED}*"):
+        for directory in (".", PARTIALS, f"{PARTIALS}/*/*"):
+            for path in self.directory.glob(f"{directory}/{UNFINISHED}*"):
                 path.unlink() if path.is_file() else shutil.rmtree(path, ignore_errors=True)
 
     def has_moved(self, window: Window) -> bool:
@@ -200,24 +200,24 @@ class State:
         return frozenset(name for names in read for name in names.to_pylist() if name)
 
     @contextmanager
-    def new_place(self) -> Iterator[Path]:
+    def new_directory(self) -> Iterator[Path]:
         """Where a part is made before it is whole. If that fails, nothing is left of it."""
-        place = self.partials_directory / f"{UNFINISHED}{uuid.uuid4().hex}"
-        place.mkdir()
+        directory = self.partials_directory / f"{UNFINISHED}{uuid.uuid4().hex}"
+        directory.mkdir()
         try:
-            yield place
+            yield directory
         finally:
-            shutil.rmtree(place, ignore_errors=True)  # where the disk is full, its room is needed
+            shutil.rmtree(directory, ignore_errors=True)  # a full disk needs its room
 
-    def keep(self, place: Path, facts: PartialFacts) -> Partial:
+    def keep(self, directory: Path, facts: PartialFacts) -> Partial:
         """The part is whole: from now on it counts, in place of all that it covers."""
-        write_whole(place / FACTS, msgspec.json.encode(facts))
-        sync_tree(place)
+        write_whole(directory / FACTS, msgspec.json.encode(facts))
+        sync_tree(directory)
         name = format_range(facts.first, facts.last).removesuffix(".parquet")
         target = self.partials_directory / name
         if target.exists():
             self._remove(target)
-        os.rename(place, target)
+        os.rename(directory, target)
         sync_directory(self.partials_directory)
         self._remove_covered(facts, target)
         return Partial(target, facts)

@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from tocsin.monitor.records import ENDED_ACTIVITY
+from tocsin.monitor.end_states import ENDED_ACTIVITY
 from tocsin.pipeline.spark.schemas import fitted
 
 UNDER_WAY: Final = ("running", "idle", "suspended")

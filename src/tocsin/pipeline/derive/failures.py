@@ -12,7 +12,7 @@ from tocsin.pipeline.spark.schemas import FAILED, fitted
 LAST_EVENTS: Final = 10
 _EVENT: Final = ("seq", "at", "type", "activity")
 _KEY: Final = ("run", "id", "attempt")
-_TOLD: Final = (
+_FACTS: Final = (
     *("workflow", "activity", "version", "state", "ended", "duration_s", "host"),
     *("exit_code", "error", "trace", "fault"),
 )
@@ -25,7 +25,7 @@ def failures(activities: DataFrame, messages: DataFrame, last_n: int = LAST_EVEN
     do as well, and have none twice.
     """
     failed = activities.where(F.col("state").isin(*FAILED)).select(
-        *_KEY, *_TOLD, F.col("settled_seq").alias("seq")
+        *_KEY, *_FACTS, F.col("settled_seq").alias("seq")
     )
     counted = _counted(failed)
     joined = counted.join(_context(failed, messages, last_n), on=list(_KEY), how="left")

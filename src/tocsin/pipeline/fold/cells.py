@@ -1,8 +1,8 @@
 """Cells: how what was folded is kept on disk, so that it can be folded further.
 
-Of an attempt, how it stands is what is read mostly; beside it are those of its cells that something
-was told of. Most of these were told by the last message of all: its place is written once, and a
-cell without a place of its own has that one.
+Of an attempt, how it stands is what is read mostly; beside it are those of its cells that have
+a value. Most of these come from the last message of all: its place is written once, and a cell
+without a place of its own has that one.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ NOTED: Final = (
     "ActivityType",
 )
 JUDGED_BY: Final = ("WorkflowName", "evolution")
-NAME_BYTES_MAX: Final = 64 << 10  # of an id, a source, a type: no door takes more
+NAME_BYTES_MAX: Final = 64 << 10  # of an id, a source, a type: no listener takes more
 EXCERPT_CHARS: Final = 200
 # A clock may be years off, and what it stamped is an event all the same. But none shows these: -1,
 # as Kafka writes where there is no time, or a year that most readers do not know.
@@ -72,7 +72,7 @@ def as_judged(records: DataFrame) -> DataFrame:
 
 
 def _says_nothing() -> Column:
-    """A message of the blackboard of which nothing was heard. (`facts` is null then; but to ask for
+    """A message of the blackboard that no fact was read from. (`facts` is null then; but to ask for
     that, Spark would read all of its hundred members.)"""
     is_message = F.col("type").startswith(TYPE_PREFIX) & (F.col("source") != SOURCE)
     members = (F.col(f"facts.{name}").isNull() for name in JUDGED_BY)

@@ -8,12 +8,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from tocsin.monitor.records import ACTIVITY_STATES, ENDED_RUN
+from tocsin.monitor.end_states import ENDED_RUN
 from tocsin.monitor.rules import ENDING, PEAKS, SUMMED
 from tocsin.monitor.states import HEARTBEAT_S_MAX, HEARTBEATS_MISSED_MAX
 from tocsin.pipeline.fold.attempts import is_zone_apart, seconds_between, value
 from tocsin.pipeline.fold.rules import unpacked
 from tocsin.tables.schemas import RUNS, USE, USED
+from tocsin.wire.api.run_views import ACTIVITY_STATES
 
 PLANNED_MAX: Final = 1_000_000_000
 PROGRESS_DIGITS: Final = 4
@@ -74,7 +75,7 @@ def _reported_state() -> Column:
 
 
 def _shown_state(now: Column, silence_s: float) -> Column:
-    """The state at this time: lost if nothing was heard for too long."""
+    """The state at this time: lost if no message came for too long."""
     beat_s = value("heartbeat_s")
     beats = (beat_s > 0) & (beat_s <= HEARTBEAT_S_MAX)
     allowed_s = F.when(beats, beat_s * HEARTBEATS_MISSED_MAX).otherwise(F.lit(float(silence_s)))

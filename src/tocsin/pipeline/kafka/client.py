@@ -35,7 +35,7 @@ def require_connector(spark: SparkSession) -> None:
         ) from error
 
 
-def client_settings(spark: SparkSession, place: KafkaLocation) -> dict[str, str]:
+def client_settings(spark: SparkSession, location: KafkaLocation) -> dict[str, str]:
     """The options of Kafka's clients: where it is, and what was set for them."""
     given = {
         name.removeprefix(SETTINGS): value
@@ -43,21 +43,21 @@ def client_settings(spark: SparkSession, place: KafkaLocation) -> dict[str, str]
         if name.startswith(SETTINGS)
     }
     # What was written in a transaction that was given up was never said.
-    return {"isolation.level": "read_committed", **given, "bootstrap.servers": place.servers}
+    return {"isolation.level": "read_committed", **given, "bootstrap.servers": location.servers}
 
 
-def extent(spark: SparkSession, place: KafkaLocation) -> tuple[dict[int, int], dict[int, int]]:
+def extent(spark: SparkSession, location: KafkaLocation) -> tuple[dict[int, int], dict[int, int]]:
     """By partition, the first offset there is and the one after the last. Raises NoArchive."""
     java: Any = spark._jvm
-    with _kafka_errors(place), _consumer(spark, place) as consumer:
+    with _kafka_errors(location), _consumer(spark, location) as consumer:
         partitions = java.java.util.ArrayList()
-        for each in consumer.partitionsFor(place.topic) or ():
+        for each in consumer.partitionsFor(location.topic) or ():
             partitions.add(
-                java.org.apache.kafka.common.TopicPartition(place.topic, each.partition())
+                java.org.apache.kafka.common.TopicPartition(location.topic, each.partition())
             )
         if partitions.isEmpty():
             raise NoArchive(
-                f"Kafka at {place.servers} has no topic {place.topic}",
+                f"Kafka at {location.servers} has no topic {location.topic}",
                 remedy="Check its name, and that you may read it.",
             )
         return (
@@ -67,12 +67,12 @@ def extent(spark: SparkSession, place: KafkaLocation) -> tuple[dict[int, int], d
 
 
 @contextmanager
-def _consumer(spark: SparkSession, place: KafkaLocation) -> Iterator[Any]:
+def _consumer(spark: SparkSession, location: KafkaLocation) -> Iterator[Any]:
     java: Any = spark._jvm
     settings = java.java.util.HashMap()
     own = {"default.api.timeout.ms": ANSWER_MS, "allow.auto.create.topics": "false"}
     read = {"key.deserializer": BYTES, "value.deserializer": BYTES}
-    for name, value in {**own, **client_settings(spark, place), **read}.items():
+    for name, value in {**own, **client_settings(spark, location), **read}.items():
         settings.put(name, value)
     consumer = java.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
     try:
@@ -86,12 +86,12 @@ def _by_partition(offsets: Any) -> dict[int, int]:
 
 
 @contextmanager
-def _kafka_errors(place: KafkaLocation) -> Iterator[None]:
+def _kafka_errors(location: KafkaLocation) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
         raise PipelineFailed(
-            f"Kafka at {place.servers} did not describe topic {place.topic}: {_words(error)}",
+            f"Kafka at {location.servers} did not describe topic {location.topic}: {_words(error)}",
             remedy="See that it runs and can be reached from here; what its clients need to be "
             f"let in is set with --conf {SETTINGS}security.protocol=SSL and the like.",
         ) from error

@@ -53,18 +53,18 @@ def new_messages(
     messages_max: int | None,
 ) -> NewRecords | None:
     """What came since those positions, numbered on from `after`; None if nothing did."""
-    place = KafkaLocation.parse(archive)
+    location = KafkaLocation.parse(archive)
     require_connector(spark)
-    begins, ends = extent(spark, place)
+    begins, ends = extent(spark, location)
     planned = plan(taken, begins, ends, after, messages_max)
     if not planned.messages:
         return None
     return NewRecords(
-        within(_records(spark, place, planned), window, 0),
+        within(_records(spark, location, planned), window, 0),
         after + 1,
         after + planned.messages,
-        bad_files=tuple(_lost_messages(place, each) for each in planned.lost),
-        file=f"concat('{_address(place)}/', {PARTITION}, '/', {OFFSET})",
+        bad_files=tuple(_lost_messages(location, each) for each in planned.lost),
+        file=f"concat('{_address(location)}/', {PARTITION}, '/', {OFFSET})",
         positions=planned.positions,
         is_all=planned.is_all,
     )
@@ -77,30 +77,30 @@ def parted(landed: DataFrame, file: str) -> tuple[DataFrame, DataFrame]:
     return landed.where(f"{REFUSED} IS NULL"), aside
 
 
-def _address(place: KafkaLocation) -> str:
+def _address(location: KafkaLocation) -> str:
     """It has neither quotes nor backslashes: see KafkaLocation."""
-    return f"{KAFKA}{place.servers}/{place.topic}"
+    return f"{KAFKA}{location.servers}/{location.topic}"
 
 
-def _lost_messages(place: KafkaLocation, lost: Lost) -> BadFile:
+def _lost_messages(location: KafkaLocation, lost: Lost) -> BadFile:
     return BadFile(
-        f"{_address(place)}/{lost.partition}/{lost.start}",
+        f"{_address(location)}/{lost.partition}/{lost.start}",
         f"the messages at offsets {lost.start} to {lost.end - 1} were gone from Kafka before "
         "they were read",
     )
 
 
-def _records(spark: SparkSession, place: KafkaLocation, planned: KafkaPlan) -> DataFrame:
+def _records(spark: SparkSession, location: KafkaLocation, planned: KafkaPlan) -> DataFrame:
     starts = {str(each.partition): each.start for each in planned.ranges}
     ends = {str(each.partition): each.end for each in planned.ranges}
     reader = (
         spark.read.format("kafka")
-        .option("assign", json.dumps({place.topic: [int(each) for each in starts]}))
-        .option("startingOffsets", json.dumps({place.topic: starts}))
-        .option("endingOffsets", json.dumps({place.topic: ends}))
+        .option("assign", json.dumps({location.topic: [int(each) for each in starts]}))
+        .option("startingOffsets", json.dumps({location.topic: starts}))
+        .option("endingOffsets", json.dumps({location.topic: ends}))
         .option("includeHeaders", "true")
     )
-    for name, value in client_settings(spark, place).items():
+    for name, value in client_settings(spark, location).items():
         reader = reader.option(f"kafka.{name}", value)
     numbers = {each.partition: each.seq - each.start for each in planned.ranges}
     messages = reader.load().select("partition", "offset", "timestamp", "headers", "value")
@@ -131,26 +131,26 @@ def _converted(
 ) -> Iterator[pa.RecordBatch]:
     """The events of a batch, and then what is none, each as LANDED."""
     events: list[Stored] = []
-    places: list[dict[str, Any]] = []
+    positions: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
     columns = (batch.column(name) for name in ("partition", "offset", "headers", "value"))
     received = batch.column("timestamp").cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
     rows = zip(received.to_pylist(), *(each.to_pylist() for each in columns), strict=True)
     for received_us, partition, offset, headers, value in rows:
-        place = {PARTITION: partition, OFFSET: offset}
+        position = {PARTITION: partition, OFFSET: offset}
         seq = numbers[partition] + offset
         try:
             event = read_message(_by_name(headers), value, LIMITS)
         except TocsinError as error:
             why = f"it is not a CloudEvent: {error.problem}"
             refused.append(
-                {**place, "seq": seq, "received": received_us, "data": value, REFUSED: why}
+                {**position, "seq": seq, "received": received_us, "data": value, REFUSED: why}
             )
             continue
         events.append(Stored(seq, (received_us or 0) * NS_PER_US, event))
-        places.append(place)
+        positions.append(position)
     if events:
-        beside = pa.RecordBatch.from_pylist(places, BESIDE)
+        beside = pa.RecordBatch.from_pylist(positions, BESIDE)
         arrays = [*to_batch(events, facts_reader).columns, *beside.columns]
         yield pa.RecordBatch.from_arrays(arrays, schema=LANDED)
     if refused:

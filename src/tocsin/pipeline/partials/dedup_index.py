@@ -35,17 +35,17 @@ Keys = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
 
 
 def seen_before(
-    spark: SparkSession, place: Path, former: Sequence[Partial], keep: Keep
+    spark: SparkSession, directory: Path, former: Sequence[Partial], keep: Keep
 ) -> DataFrame | None:
-    """The numbers of those events whose keys are in `place`, and in a former part as well.
+    """The numbers of those events whose keys are in `directory`, and in a former part as well.
 
     None if there is no former part.
     """
     if not former:
         return None
-    files = sorted(place.glob("*.parquet"))
+    files = sorted(directory.glob("*.parquet"))
     if sum(pq.read_metadata(each).num_rows for each in files) > ROWS_MAX:
-        keys = spark.read.parquet(on_this_disk(place))
+        keys = spark.read.parquet(on_this_disk(directory))
         return _joined(keys, read(spark, former, "keys"), keep)
     own = pa.concat_tables(pq.read_table(each) for each in files)
     wanted = (own.column("key").to_numpy(), own.column("check").to_numpy())

@@ -72,21 +72,23 @@ def due(parts: Sequence[Partial]) -> Sequence[Partial]:
 
 def compacted(spark: SparkSession, state: State, parts: Sequence[Partial], sizes: Sizes) -> Partial:
     """One part in place of these, which follow one another."""
-    with state.new_place() as place:
-        return state.keep(place, _gather_all(spark, state, parts, sizes, place))
+    with state.new_directory() as directory:
+        return state.keep(directory, _gather_all(spark, state, parts, sizes, directory))
 
 
 def _gather_all(
-    spark: SparkSession, state: State, parts: Sequence[Partial], sizes: Sizes, place: Path
+    spark: SparkSession, state: State, parts: Sequence[Partial], sizes: Sizes, directory: Path
 ) -> PartialFacts:
     again, untouched = _touched_by(read_attempts(spark, parts[:1]), read_attempts(spark, parts[1:]))
-    write_cells(folded(attempt_cells(again), "activity", sizes.partitions), "activity", place / "a")
-    rebuilt = spark.read.schema(untouched.schema).parquet(on_this_disk(place / "a"))
-    write(untouched.unionByName(rebuilt), place / "attempts", None)
-    shutil.rmtree(place / "a")
-    write(merged_runs(spark, parts, sizes), place / "runs", None)
+    write_cells(
+        folded(attempt_cells(again), "activity", sizes.partitions), "activity", directory / "a"
+    )
+    rebuilt = spark.read.schema(untouched.schema).parquet(on_this_disk(directory / "a"))
+    write(untouched.unionByName(rebuilt), directory / "attempts", None)
+    shutil.rmtree(directory / "a")
+    write(merged_runs(spark, parts, sizes), directory / "runs", None)
     for name in ("keys", "quarantine", "notes", "events", TURNS):
-        _gathered(spark, parts, name, place / name, sizes)
+        _gathered(spark, parts, name, directory / name, sizes)
     return PartialFacts(
         first=min(each.facts.first for each in parts),
         last=max(each.facts.last for each in parts),

@@ -32,7 +32,7 @@ from tocsin.pipeline.locations import on_this_disk
 from tocsin.pipeline.partials.dedup_index import seen_before
 from tocsin.pipeline.spark.broadcast import Keep, broadcast_rows, without
 from tocsin.pipeline.spark.parallel import run_parallel
-from tocsin.pipeline.spark.parquet import write, write_few
+from tocsin.pipeline.spark.parquet import write, write_one_file
 from tocsin.pipeline.spark.schemas import spark_schema
 from tocsin.pipeline.state import Partial, PartialFacts, State
 from tocsin.tables.schemas import QUARANTINE
@@ -84,12 +84,12 @@ class Sizes:
 
 def make_partial(spark: SparkSession, state: State, input: Input, sizes: Sizes) -> Partial:
     """Clean, fold and keep. Returns the part, on disk."""
-    with state.new_place() as place, broadcast_rows() as keep:
-        return state.keep(place, _made(spark, state, input, sizes, place, keep))
+    with state.new_directory() as directory, broadcast_rows() as keep:
+        return state.keep(directory, _made(spark, state, input, sizes, directory, keep))
 
 
 def _made(
-    spark: SparkSession, state: State, input: Input, sizes: Sizes, place: Path, keep: Keep
+    spark: SparkSession, state: State, input: Input, sizes: Sizes, directory: Path, keep: Keep
 ) -> PartialFacts:
     records = input.records.withColumns({"file": F.expr(input.file), ROW: F.expr(input.row)})
     wrong = misnumbered(as_judged(records), keep)
@@ -100,26 +100,26 @@ def _made(
     others = quarantined(spark, input.bad_files)
     if input.aside is not None:
         others = others.unionByName(input.aside)
-    write_few(bad.unionByName(others), place / "quarantine")
-    aside = spark.read.schema(bad.schema).parquet(on_this_disk(place / "quarantine"))
+    write_one_file(bad.unionByName(others), directory / "quarantine")
+    aside = spark.read.schema(bad.schema).parquet(on_this_disk(directory / "quarantine"))
     # By their numbers: to judge them again, each step would read all that they are judged by.
     numbers = keep(aside.select("seq").where("seq > 0"))
     usable = without(numbered(records, wrong).where("seq > 0"), numbers)
-    usable = _by_generation(spark, state, input, usable, place)
+    usable = _by_generation(spark, state, input, usable, directory)
     seen = Observation()
 
     def fold(name: str, entity: Entity, plans: DataFrame | None = None) -> dict[str, int]:
         cells = folded(cells_of(usable, entity, plans), entity, sizes.partitions)
-        write_cells(cells, entity, place / name)
+        write_cells(cells, entity, directory / name)
         return {}
 
     met, _ = run_parallel(
         [
-            lambda: _write_once(spark, state, input, usable, place, sizes, seen, keep),
+            lambda: _write_once(spark, state, input, usable, directory, sizes, seen, keep),
             lambda: fold("runs", "run"),
         ]
     )
-    notes = spark.read.schema(notes_of(usable).schema).parquet(on_this_disk(place / "notes"))
+    notes = spark.read.schema(notes_of(usable).schema).parquet(on_this_disk(directory / "notes"))
     fold("attempts", "activity", notes)
     found = seen.get
     counts = {
@@ -143,12 +143,12 @@ def _made(
 
 
 def _by_generation(
-    spark: SparkSession, state: State, input: Input, usable: DataFrame, place: Path
+    spark: SparkSession, state: State, input: Input, usable: DataFrame, directory: Path
 ) -> DataFrame:
     """What can be used, where a run id that was used again names each of its runs."""
     turns = turns_of(usable)
-    write_few(turns, place / TURNS)
-    own = spark.read.schema(turns.schema).parquet(on_this_disk(place / TURNS))
+    write_one_file(turns, directory / TURNS)
+    own = spark.read.schema(turns.schema).parquet(on_this_disk(directory / TURNS))
     former = [each for each in state.partials() if each.facts.last < input.first]
     return split_generations(usable, [own, *turns_before(spark, former)])
 
@@ -158,18 +158,18 @@ def _write_once(
     state: State,
     input: Input,
     usable: DataFrame,
-    place: Path,
+    directory: Path,
     sizes: Sizes,
     seen: Observation,
     keep: Keep,
 ) -> dict[str, int]:
     """Write what can be used, each event once. Returns what it met."""
     keys = keys_of(usable)
-    write(keys, place / "keys", sizes.files)
+    write(keys, directory / "keys", sizes.files)
     former = [each for each in state.partials() if each.facts.last < input.first]
     repeated = repetitions(
-        spark.read.schema(keys.schema).parquet(on_this_disk(place / "keys")),
-        seen_before(spark, place / "keys", former, keep),
+        spark.read.schema(keys.schema).parquet(on_this_disk(directory / "keys")),
+        seen_before(spark, directory / "keys", former, keep),
         keep,
     )
     once = usable.join(repeated, "seq", "left_anti")
@@ -183,8 +183,8 @@ def _write_once(
         F.max_by(received_us, "seq").alias("last_us"),
         F.max_by(F.struct("seq", "source", "id"), "seq").alias("last"),
     )
-    write(events, place / "events", sizes.files)
-    write(notes_of(once), place / "notes", sizes.files)
+    write(events, directory / "events", sizes.files)
+    write(notes_of(once), directory / "notes", sizes.files)
     return {"duplicates": repeated.count()}
 
 

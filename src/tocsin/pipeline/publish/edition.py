@@ -44,16 +44,16 @@ class Edition:
         self.directory = self._versions / f"{UNFINISHED}{self.number:06d}-{uuid.uuid4().hex}"
         self.directory.mkdir()
 
-    def place(self, table: str) -> Path:
+    def table_directory(self, table: str) -> Path:
         """Where the files of a table belong."""
         return self.directory / table
 
     def link(self, table: str, files: list[Path]) -> None:
         """These files are the table, as they are: nothing is copied."""
-        place = self.place(table)
-        place.mkdir(exist_ok=True)
+        directory = self.table_directory(table)
+        directory.mkdir(exist_ok=True)
         for number, file in enumerate(files):
-            os.link(file, place / f"part-{number:05d}-{file.stem[-32:]}.parquet")
+            os.link(file, directory / f"part-{number:05d}-{file.stem[-32:]}.parquet")
 
     def publish(
         self,
@@ -83,7 +83,7 @@ class Edition:
             own = {"table": name, "version": self.number, "made": made, "through": through}
             own |= {"since": window.since, "until": window.until}
             content = {**own, **msgspec.to_builtins(facts)}
-            write_whole(self.place(name) / MANIFEST, msgspec.json.encode(content))
+            write_whole(self.table_directory(name) / MANIFEST, msgspec.json.encode(content))
         write_whole(self.directory / MANIFEST, msgspec.json.encode(manifest))
         sync_tree(self.directory)
         final = self._versions / f"{self.number:06d}"
@@ -99,16 +99,16 @@ class Edition:
 
     def _finished(self, name: str) -> TableFacts:
         """What there is of a table; one of which nothing was written is an empty one."""
-        place = self.place(name)
-        place.mkdir(exist_ok=True)
-        files = sorted(place.glob("*.parquet"))
+        directory = self.table_directory(name)
+        directory.mkdir(exist_ok=True)
+        files = sorted(directory.glob("*.parquet"))
         if not files:
-            pq.write_table(TABLES[name].empty_table(), place / "part-00000.parquet")
-            files = [place / "part-00000.parquet"]
-        for path in place.iterdir():
+            pq.write_table(TABLES[name].empty_table(), directory / "part-00000.parquet")
+            files = [directory / "part-00000.parquet"]
+        for path in directory.iterdir():
             if path.suffix == ".crc":
                 path.unlink()
-        (place / SUCCESS).touch()
+        (directory / SUCCESS).touch()
         try:
             footers = [pq.read_metadata(each) for each in files]
         except (OSError, pa.ArrowException) as error:

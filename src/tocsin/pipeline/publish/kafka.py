@@ -70,23 +70,24 @@ def copy_rows(spark: SparkSession, tables: Path, found: Published, url: str) -> 
     known = State(tables).directory / f"sent-{hashlib.sha256(url.encode()).hexdigest()[:16]}"
     if _read(known / SENT) == sent:
         return False
-    place = KafkaLocation.parse(url)
+    location = KafkaLocation.parse(url)
     with _as_os_error():
         rows = reduce(
             DataFrame.unionByName,
-            (_messages(spark, found, name, place.topic) for name in KEYS),
+            (_messages(spark, found, name, location.topic) for name in KEYS),
         )
         # Before they are sent: if it breaks off, some of these keys are there as well.
         keys = known / f"keys-{found.version}-{found.made:%Y%m%dT%H%M%S%f}"
         _keep(rows.select("topic", "key"), keys)
         former = sorted(str(each) for each in known.glob("keys-*") if each != keys)
         gone = _gone(spark, former, str(keys))
-        _write(spark, rows.unionByName(gone), place, found.version)
+        _write(spark, rows.unionByName(gone), location, found.version)
+        manifest = msgspec.json.encode(found.manifest).decode()
         last = spark.createDataFrame(
-            [(f"{place.topic}.{MANIFEST}", MANIFEST, msgspec.json.encode(found.manifest).decode())],
+            [(f"{location.topic}.{MANIFEST}", MANIFEST, manifest)],
             "topic STRING, key STRING, value STRING",
         )
-        _write(spark, last, place, found.version)
+        _write(spark, last, location, found.version)
     write_whole(known / SENT, msgspec.json.encode(sent))
     for each in former:
         shutil.rmtree(each, ignore_errors=True)
@@ -110,13 +111,13 @@ def _messages(spark: SparkSession, found: Published, name: str, prefix: str) -> 
     )
 
 
-def _keep(keys: DataFrame, place: Path) -> None:
+def _keep(keys: DataFrame, directory: Path) -> None:
     """On disk, whole or not at all: what is cut short would be in the way of every later send."""
-    unfinished = place.parent / UNFINISHED
+    unfinished = directory.parent / UNFINISHED
     keys.write.mode("overwrite").parquet(on_this_disk(unfinished))
     sync_tree(unfinished)
-    shutil.rmtree(place, ignore_errors=True)
-    unfinished.rename(place)
+    shutil.rmtree(directory, ignore_errors=True)
+    unfinished.rename(directory)
 
 
 def _gone(spark: SparkSession, former: list[str], now: str) -> DataFrame:
@@ -128,12 +129,12 @@ def _gone(spark: SparkSession, former: list[str], now: str) -> DataFrame:
     return missing.withColumn("value", F.lit(None).cast("string"))
 
 
-def _write(spark: SparkSession, messages: DataFrame, place: KafkaLocation, version: int) -> None:
+def _write(spark: SparkSession, messages: DataFrame, location: KafkaLocation, version: int) -> None:
     header = F.struct(
         F.lit(VERSION).alias("key"), F.lit(str(version)).cast("binary").alias("value")
     )
     writer = messages.withColumn("headers", F.array(header)).write.format("kafka")
-    settings = client_settings(spark, place)
+    settings = client_settings(spark, location)
     settings.pop("isolation.level")  # which is a reader's
     for name, value in settings.items():
         writer = writer.option(f"kafka.{name}", value)

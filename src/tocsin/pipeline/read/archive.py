@@ -239,8 +239,8 @@ def _look_elsewhere(spark: SparkSession, piece: Piece) -> Footer:
 def _looked_at(
     pieces: list[Piece], without: Sequence[BadFile], look: Look = read_footer
 ) -> tuple[list[Piece], list[BadFile], frozenset[str]]:
-    """Those that can be read, by what their ends say, those that cannot and why, and what of a
-    message the former tell.
+    """Those that can be read, by what their ends say, those that cannot and why, and which members
+    of a message the former have.
 
     Raises ArchiveFileGone for one that was merged into another meanwhile.
     """

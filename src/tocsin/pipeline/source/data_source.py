@@ -1,4 +1,4 @@
-"""The classes that Spark calls: batch and stream, over whichever place was named."""
+"""The classes that Spark calls: batch and stream, over whichever source was named."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from tocsin.pipeline.source.broker import Broker
 from tocsin.pipeline.source.directory import Directory
 from tocsin.pipeline.source.options import Options
-from tocsin.pipeline.source.plan import Place, Share
+from tocsin.pipeline.source.plan import EventSource, Share
 from tocsin.pipeline.source.stream_range import begin, must_be_those_read_before, next_end, reach
 from tocsin.pipeline.source.user_schema import asked_for
 
@@ -52,18 +52,18 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: Options, wanted: pa.Schema) -> None:
         self._options = options
         self._wanted = wanted
-        self._place = _place(options)
+        self._source = _source(options)
 
     def partitions(self) -> Sequence[InputPartition]:
-        extent = self._place.extent()
+        extent = self._source.extent()
         after = extent.first - 1 if self._options.after is None else self._options.after
         through = extent.head if self._options.through is None else self._options.through
         # Spark makes one partition of none; an empty range reads as nothing.
-        return self._place.shares(after, min(through, extent.head)) or [Share(0, 0)]
+        return self._source.shares(after, min(through, extent.head)) or [Share(0, 0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        return self._place.batches(partition, self._wanted)
+        return self._source.batches(partition, self._wanted)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -72,12 +72,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Options, wanted: pa.Schema) -> None:
         self._options = options
         self._wanted = wanted
-        self._place = _place(options)
+        self._source = _source(options)
         self._target: int | None = None  # with the available-now trigger: where to end
         self._head = 0
 
     def initialOffset(self) -> Offset:
-        return {"seq": begin(self._place, self._options)}
+        return {"seq": begin(self._source, self._options)}
 
     def getDefaultReadLimit(self) -> ReadLimit:
         return ReadMaxRows(self._options.rows_per_trigger)
@@ -87,7 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         through = self._reachable() if self._target is None else self._target
         must_be_those_read_before(self._options, after, self._head)
         rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return {"seq": next_end(self._place, after, through, rows)}
+        return {"seq": next_end(self._source, after, through, rows)}
 
     def reportLatestOffset(self) -> Offset:
         return {"seq": self._head}
@@ -96,17 +96,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._reachable()
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        return self._place.shares(start["seq"], end["seq"]) if start != end else []
+        return self._source.shares(start["seq"], end["seq"]) if start != end else []
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Share)
-        return self._place.batches(partition, self._wanted)
+        return self._source.batches(partition, self._wanted)
 
     def _reachable(self) -> int:
-        found = reach(self._place, self._options)
+        found = reach(self._source, self._options)
         self._head = found.head
         return found.through
 
 
-def _place(options: Options) -> Place:
+def _source(options: Options) -> EventSource:
     return Broker(options) if options.is_broker else Directory(options)

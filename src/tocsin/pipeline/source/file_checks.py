@@ -34,13 +34,13 @@ class File:
 
 
 class FileChecks:
-    """What was found to be sound is not looked at again, unless it was written again."""
+    """What was found to be undamaged is not looked at again, unless it was written again."""
 
     def __init__(self) -> None:
         self._seen: dict[str, File] = {}
 
     def files(self, listed: Callable[[], Sequence[Piece]]) -> list[File]:
-        """What is listed, each found to be sound by what its end says.
+        """What is listed, each found to be undamaged by what its end says.
 
         Spark names a file that it cannot read, but takes any Parquet for ours. `listed` is asked
         again if a file was merged meanwhile. Raises BadArchiveFile, ArchiveFileNotRead.

@@ -87,8 +87,8 @@ def _compiled_by_janino(gateway: Any, loader: Any) -> dict[str, bytes]:
         if each.name.endswith(".java")
     ]
     units = gateway.new_array(resources.Resource, len(texts))
-    for place, (name, text) in enumerate(texts):
-        units[place] = resources.StringResource(name, text)
+    for index, (name, text) in enumerate(texts):
+        units[index] = resources.StringResource(name, text)
     known = jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader)
     compiler = jvm.org.codehaus.janino.Compiler(
         resources.ResourceFinder.EMPTY_RESOURCE_FINDER, known

@@ -31,7 +31,7 @@ class Share(InputPartition):
     pieces: tuple[Piece, ...] = ()
 
 
-class Place(Protocol):
+class EventSource(Protocol):
     """Where events are kept: a directory, or a broker."""
 
     def extent(self) -> Extent: ...

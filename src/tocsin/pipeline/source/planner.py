@@ -41,7 +41,7 @@ class _Asked:
     """A question about an archive, and what is known of that."""
 
     options: Options
-    place: Directory
+    source: Directory
     sound: FileChecks
     more: Mapping[str, Any]
 
@@ -110,31 +110,31 @@ def _opening(options: Options, schema: str | None) -> Answer:
 
 
 def _open(asked: _Asked) -> Answer:
-    asked.place.extent()  # there must be an archive
+    asked.source.extent()  # there must be an archive
     return _opening(asked.options, asked.more["schema"])
 
 
 def _files(asked: _Asked) -> Answer:
     after, through = _bounds(asked)
-    return {"files": _as_lists(_sound(asked, after, through))}
+    return {"files": _as_lists(_files_in_order(asked, after, through))}
 
 
 def _size(asked: _Asked) -> Answer:
-    pieces = asked.place.pieces_within(*_bounds(asked))
+    pieces = asked.source.pieces_within(*_bounds(asked))
     return {"bytes": sum(piece.bytes for piece in pieces)}
 
 
 def _reach(asked: _Asked) -> Answer:
-    return {"offset": _offset(reach(asked.place, asked.options).through)}
+    return {"offset": _offset(reach(asked.source, asked.options).through)}
 
 
 def _latest(asked: _Asked) -> Answer:
-    found = reach(asked.place, asked.options)
+    found = reach(asked.source, asked.options)
     start, target = asked.more["start"], asked.more["target"]
     after = _begin(asked)
     must_be_those_read_before(asked.options, after, found.head)
     through = found.through if target is None else _number(target)
-    end = next_end(asked.place, after, through, asked.more.get("rows"))
+    end = next_end(asked.source, after, through, asked.more.get("rows"))
     is_news = start is not None or end > after
     return {"offset": _offset(end) if is_news else None, "head": _offset(found.head)}
 
@@ -154,16 +154,16 @@ def _just(asked: _Asked, after: int, through: int) -> list[list[Any]] | None:
     with its files is reported when they are read.
     """
     try:
-        found = _sound(asked, after, through)
+        found = _files_in_order(asked, after, through)
     except TocsinError:
         return None
     is_cut = found and (found[0].first <= after or found[-1].last > through)
     return None if is_cut else _as_lists(found)
 
 
-def _sound(asked: _Asked, after: int, through: int) -> list[File]:
-    asked.sound.forget_all_but(asked.place.pieces())
-    return asked.sound.files(partial(asked.place.pieces_within, after, through))
+def _files_in_order(asked: _Asked, after: int, through: int) -> list[File]:
+    asked.sound.forget_all_but(asked.source.pieces())
+    return asked.sound.files(partial(asked.source.pieces_within, after, through))
 
 
 def _as_lists(found: Sequence[File]) -> list[list[Any]]:
@@ -174,7 +174,7 @@ def _bounds(asked: _Asked) -> tuple[int, int]:
     """Of a batch of a stream just what was planned: what is gone since is reported as a hole."""
     if "after" in asked.more:
         return asked.more["after"], asked.more["through"]
-    return begin(asked.place, asked.options), reach(asked.place, asked.options).through
+    return begin(asked.source, asked.options), reach(asked.source, asked.options).through
 
 
 def _condition(after: int | None, through: int | None) -> str | None:
@@ -186,7 +186,7 @@ def _condition(after: int | None, through: int | None) -> str | None:
 
 def _begin(asked: _Asked) -> int:
     start = asked.more["start"]
-    return begin(asked.place, asked.options) if start is None else _number(start)
+    return begin(asked.source, asked.options) if start is None else _number(start)
 
 
 def _offset(seq: int) -> str:

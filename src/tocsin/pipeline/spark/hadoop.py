@@ -102,7 +102,7 @@ class _JavaFile(io.RawIOBase):
         self._java = java
         self._stream = stream
         self._size = size
-        self._place = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -111,21 +111,21 @@ class _JavaFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        return self._place
+        return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._size}[whence]
-        self._place = start + offset
-        return self._place
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = start + offset
+        return self._position
 
     def readinto(self, buffer: Any) -> int:
-        count = max(0, min(len(buffer), self._size - self._place))
+        count = max(0, min(len(buffer), self._size - self._position))
         if count:
-            self._stream.seek(self._place)
+            self._stream.seek(self._position)
             buffer[:count] = self._java.org.apache.commons.io.IOUtils.toByteArray(
                 self._stream, count
             )
-            self._place += count
+            self._position += count
         return count
 
 

@@ -65,7 +65,7 @@ def find_java() -> Java:
     """
     passed_over: list[str] = []
     for home, origin in _candidates():
-        java = _asked(home, origin)
+        java = _java_at(home, origin)
         if java is not None and java.major >= MAJOR_MIN:
             return java
         if java is not None:
@@ -181,7 +181,7 @@ def _packed_java() -> Path | None:
     return Path(package.submodule_search_locations[0]) / "java-runtime"
 
 
-def _asked(home: Path, origin: str) -> Java | None:
+def _java_at(home: Path, origin: str) -> Java | None:
     command = home / "bin" / "java"
     if not os.access(command, os.X_OK):
         return None

@@ -16,8 +16,8 @@ from tocsin.pipeline.state import Partial
 UNLIKE: Final = ("id",)
 
 
-def write_few(frame: DataFrame, out: Path) -> None:
-    """Rows that are few, as one file: made by as many tasks as ever, and written by one."""
+def write_one_file(frame: DataFrame, out: Path) -> None:
+    """A small table, as one file: made by as many tasks as ever, and written by one."""
     write(frame.repartition(1), out, None)
 
 

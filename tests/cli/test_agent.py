@@ -129,11 +129,11 @@ def may_hide_proc() -> bool:
 def test_a_container_without_proc_tells_what_it_can() -> None:
     command = [sys.executable, "-m", "tocsin", "agent"]
 
-    told = subprocess.run(without_proc(*command, "--once"), capture_output=True, text=True)
+    reported = subprocess.run(without_proc(*command, "--once"), capture_output=True, text=True)
     listed = subprocess.run(without_proc(*command, "--list"), capture_output=True, text=True)
 
-    assert told.returncode == listed.returncode == 0, told.stderr + listed.stderr
-    assert "UptimeCPULoad  Load1 " in told.stdout
+    assert reported.returncode == listed.returncode == 0, reported.stderr + listed.stderr
+    assert "UptimeCPULoad  Load1 " in reported.stdout
     assert re.search(r"^MemoryUsage +cannot be read here", listed.stdout, re.MULTILINE)
     assert "/proc/meminfo" in listed.stdout
 
@@ -142,9 +142,9 @@ def test_a_container_without_proc_tells_what_it_can() -> None:
     ("arguments", "words"),
     [
         (("--only", "Mood"), "there is no host event 'Mood'"),
-        (("--period", "0"), "a period of 0"),
+        (("--period", "0"), "the period is 0"),
         (("--period", "1ns"), "not a duration"),
-        (("--period", "1000d"), "a period of 1000d"),
+        (("--period", "1000d"), "the period is 1000d"),
         (("--attr", "rack"), "has no ="),
         (("--broker", "off", "--listen", "off"), "nowhere to send events"),
         (("--broker", "ftp://x"), "not the address of a broker"),

@@ -27,12 +27,12 @@ class Page:
     """A broker's /gma, and nothing else."""
 
     def __init__(self) -> None:
-        self.told: Any = {}
+        self.reported: Any = {}
         page = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                body = json.dumps(page.told).encode()
+                body = json.dumps(page.reported).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -78,11 +78,11 @@ def until(found: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def test_who_takes_leave_and_comes_back_is_told_again(page: Page, producer: Producer) -> None:
+def test_a_consumer_that_ends_and_returns_gets_events_again(page: Page, producer: Producer) -> None:
     said: list[str] = []
     with Consumer(listen="127.0.0.1:0") as first:
         where = first.address
-        page.told = {"frames": where}
+        page.reported = {"frames": where}
         feeds = call(page, producer, said)
         assert first.take(WAIT_S) is not None
         until(lambda: len(said) == 1)
@@ -106,12 +106,12 @@ def test_a_broker_that_moved_is_found_again(
     monkeypatch.setattr("tocsin.cli.agent.run.RETRY_S_MAX", 1.0)
     said: list[str] = []
     with Consumer(listen="127.0.0.1:0") as first, Consumer(listen="127.0.0.1:0") as second:
-        page.told = {"frames": first.address}
+        page.reported = {"frames": first.address}
         feeds = call(page, producer, said)
         assert first.take(WAIT_S) is not None
         until(lambda: said)
 
-        page.told = {"frames": second.address}
+        page.reported = {"frames": second.address}
         first.close()
 
         assert second.take(WAIT_S) is not None
@@ -119,9 +119,9 @@ def test_a_broker_that_moved_is_found_again(
         feeds.stop()
 
 
-def test_a_broker_without_the_door_is_told_of_once(page: Page, producer: Producer) -> None:
+def test_a_broker_without_frames_is_reported_once(page: Page, producer: Producer) -> None:
     said: list[str] = []
-    page.told = {"frames": None}
+    page.reported = {"frames": None}
     feeds = call(page, producer, said)
     until(lambda: said)
     time.sleep(1.5)
@@ -139,7 +139,7 @@ def test_it_says_so_once_when_there_is_no_room_to_keep_more(
     said: list[str] = []
     with Consumer(listen="127.0.0.1:0") as first:
         where = first.address
-        page.told = {"frames": where}
+        page.reported = {"frames": where}
         feeds = call(page, producer, said)
         assert first.take(WAIT_S) is not None
         until(lambda: len(said) == 1)
@@ -172,7 +172,7 @@ def test_a_caller_whose_broker_hangs_stops_soon(producer: Producer) -> None:
     assert said == []
 
 
-def test_an_error_that_nobody_foresaw_is_told_and_ends_nothing(
+def test_an_error_that_nobody_foresaw_is_reported_and_ends_nothing(
     page: Page, producer: Producer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> str:
@@ -180,7 +180,7 @@ def test_an_error_that_nobody_foresaw_is_told_and_ends_nothing(
 
     said: list[str] = []
     with Consumer(listen="127.0.0.1:0") as archive:
-        page.told = {"frames": archive.address}
+        page.reported = {"frames": archive.address}
         with monkeypatch.context() as patched:
             patched.setattr("tocsin.cli.agent.run.frames_address", broken)
             feeds = call(page, producer, said)

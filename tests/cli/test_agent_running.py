@@ -310,3 +310,45 @@ def test_it_costs_little() -> None:
     # Twenty samples of everything there is. At 20 ms each it would be 7 seconds an hour, at the
     # usual period; a quarter of that is usual here.
     assert (after.user + after.system) - (before.user + before.system) < 20 * 0.02
+
+
+def as_resource(broker: Served, request: str) -> list[dict[str, Any]]:
+    asked = {"request": request, "model": "dynamic", "max_age": 0}
+    status, answer = broker.call("POST", "/discoveries", asked)
+    assert status == 200, answer
+    found: list[dict[str, Any]] = answer["resources"]
+    return found
+
+
+def test_the_host_is_a_resource_with_current_values_until_the_agent_ends(
+    own_broker: Served,
+) -> None:
+    with agent("--broker", own_broker.url, "--period", "1s", "--attr", "rack=7") as running:
+        request = "system = Linux and cores >= 1 and load1 >= 0 and disk > 0 and rack = 7"
+        [first] = until(lambda: as_resource(own_broker, request))
+        before = own_broker.call("GET", f"/resources/{HOST}")[1]["updated"]
+        until(lambda: own_broker.call("GET", f"/resources/{HOST}")[1]["updated"] > before)
+        code = running.end()
+
+    assert (first["id"], first["kind"]) == (HOST, "machine")
+    assert 0 <= first["attributes"]["free_memory"] <= first["attributes"]["memory"]
+    assert code == 0
+    assert as_resource(own_broker, "system = Linux") == []
+
+
+def test_a_host_that_shall_not_be_a_resource_is_none(own_broker: Served) -> None:
+    with agent("--broker", own_broker.url, "--period", "1s", "--no-resource") as running:
+        until_more(own_broker, "topic gma/UptimeCPULoad/**")
+
+        assert as_resource(own_broker, "system = Linux") == []
+        assert running.end() == 0
+
+
+def test_a_host_that_the_broker_has_forgotten_is_registered_again() -> None:
+    with served() as broker, agent("--broker", broker.url, "--period", "1s"):
+        until(lambda: as_resource(broker, "system = Linux"))
+        broker.call("DELETE", f"/resources/{HOST}")
+        broker.kill()
+        broker.start()
+
+        assert until(lambda: as_resource(broker, "system = Linux"))

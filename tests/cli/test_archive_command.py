@@ -17,7 +17,7 @@ from tocsin.archive.archive_writer import ArchiveWriter, SealLimits, segments
 from tocsin.archive.catalog import Catalog
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.record import to_batch
-from tocsin.cli.archive.replay import Pace, Replay, Wanted, read_moment_ns, read_speed
+from tocsin.cli.archive.replay import Pace, Replay, ReplayFilter, read_moment_ns, read_speed
 from tocsin.errors import BadSetting
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -104,7 +104,7 @@ def test_an_archive_is_listed_by_date_and_by_file(archive: Path) -> None:
     assert "T412" in nothing.stderr
 
 
-def test_an_archive_is_verified_and_damage_is_told_with_what_to_do(
+def test_an_archive_is_verified_and_damage_is_reported_with_what_to_do(
     archive: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
@@ -117,7 +117,7 @@ def test_an_archive_is_verified_and_damage_is_told_with_what_to_do(
 
     whole = tocsin("verify", archive)
     broken = tocsin("verify", copy)
-    told = tocsin("verify", copy, "--json")
+    reported = tocsin("verify", copy, "--json")
 
     assert whole.returncode == 0
     assert "700 events (1 to 700) in 2 files" in whole.stderr
@@ -126,8 +126,8 @@ def test_an_archive_is_verified_and_damage_is_told_with_what_to_do(
     assert str(sealed) in broken.stdout
     assert str(sample) in broken.stdout
     assert "Restore it from a backup" in broken.stdout
-    assert told.returncode == 1
-    assert json.loads(told.stdout)["events"] == 300
+    assert reported.returncode == 1
+    assert json.loads(reported.stdout)["events"] == 300
 
 
 def test_what_is_replayed_is_what_was_published(archive: Path, target: Served) -> None:
@@ -245,7 +245,7 @@ def test_a_replay_ends_with_what_was_there_when_it_began(tmp_path: Path) -> None
             writer.write_fresh(segment)
 
     add(1)
-    work = Replay(str(tmp_path), Wanted(), keep_going=False)
+    work = Replay(str(tmp_path), ReplayFilter(), keep_going=False)
     found = list[int]()
     for each in work.events():
         found.append(each.seq)
@@ -295,5 +295,6 @@ def test_events_come_as_far_apart_as_they_came_only_faster() -> None:
     with pytest.raises(BadSetting, match="--since"):
         read_moment_ns("yesterday", "--since")
     assert (
-        Wanted(since_ns=read_moment_ns("2026-09-22", "--since")).since_ns == 1_790_035_200 * 10**9
+        ReplayFilter(since_ns=read_moment_ns("2026-09-22", "--since")).since_ns
+        == 1_790_035_200 * 10**9
     )

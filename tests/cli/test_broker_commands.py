@@ -564,7 +564,7 @@ def test_the_doctor_checks_every_record_of_a_log_at_rest(capsys, topic) -> None:
         assert "log: 1 record damaged" in capsys.readouterr().out
 
 
-def test_a_directory_without_a_log_is_told(tmp_path, capsys) -> None:
+def test_a_directory_without_a_log_is_reported(tmp_path, capsys) -> None:
     assert run(["doctor", "--data", str(tmp_path), "--broker", "http://127.0.0.1:9"]) == 1
     assert "there is no log in" in capsys.readouterr().out
 
@@ -586,7 +586,8 @@ def test_the_broker_says_what_to_try_next(tmp_path) -> None:
             "-m",
             "tocsin",
             "serve",
-            *["--http", "127.0.0.1:0", "--frames", "off", "--soap-tcp", "off"],
+            *["--http", "127.0.0.1:0", "--frames", "off"],
+            *["--soap-tcp", "off", "--link", "off"],
         ],
         stderr=subprocess.PIPE,
         text=True,

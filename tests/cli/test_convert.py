@@ -225,11 +225,11 @@ def test_every_form_at_once(tmp_path, capsys) -> None:
     assert run(["convert", "--to", "all", "--pretty", str(file)]) == 0
     shown = capsys.readouterr().out
     assert run(["convert", "--to", "all", "--json", str(file)]) == 0
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    reported = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
     assert re.findall(r"^# (.*)$", shown, re.M) == list(FORMS)
-    assert [each["form"] for each in told] == list(FORMS)
-    for each in told:
+    assert [each["form"] for each in reported] == list(FORMS)
+    for each in reported:
         [found] = read_message(each["message"].encode()).events
         assert found.id == "7"
         assert found.data == b'{"n":1}' if each["form"] in EXACT else b"<n>1</n>" in found.data
@@ -266,7 +266,7 @@ def test_a_performance_event_keeps_its_element_in_every_form(form: str) -> None:
     assert (again.id, again.topic) == (event.id, "gma/UptimeCPULoad/foo.gov")
 
 
-def test_an_error_in_place_of_an_event_is_told() -> None:
+def test_an_error_in_place_of_an_event_is_reported() -> None:
     message = LOAD.partition("<Uptime")[0] + "<Error>Broken</Error></Event>"
     with pytest.raises(TocsinError, match="Error"):
         read_message(message.encode())

@@ -16,7 +16,7 @@ NOW = datetime(2026, 11, 17, 4, tzinfo=UTC)
 
 
 @pytest.mark.java
-def test_spark_is_told_with_the_java_it_would_run_on() -> None:
+def test_spark_is_reported_with_the_java_it_would_run_on() -> None:
     (found,) = spark_findings()
 
     assert (found.level, found.subject) == ("ok", "spark")
@@ -24,7 +24,7 @@ def test_spark_is_told_with_the_java_it_would_run_on() -> None:
     assert "(by " in found.message, "which Java it is, and how it was found"
 
 
-def test_java_that_is_not_there_is_told_with_what_to_install(
+def test_java_that_is_not_there_is_reported_with_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_java(monkeypatch, tmp_path)
@@ -35,7 +35,7 @@ def test_java_that_is_not_there_is_told_with_what_to_install(
     assert "Install Java 17" in found.remedy
 
 
-def test_tables_are_told_with_their_age_and_damage_with_what_to_do(tmp_path: Path) -> None:
+def test_tables_are_reported_with_their_age_and_damage_with_what_to_do(tmp_path: Path) -> None:
     manifest = Manifest(7, NOW - timedelta(hours=3), 12_345)
     (tmp_path / CURRENT).mkdir()
     (tmp_path / CURRENT / MANIFEST).write_bytes(msgspec.json.encode(manifest))

@@ -61,12 +61,12 @@ def test_no_size_is_known_that_the_plugin_does_not_send() -> None:
 
 def test_a_number_that_past_runs_explain_changes_the_estimate_and_a_seed_does_not() -> None:
     path = SNAKEMAKE_LOGS[0]
-    told = json.dumps(records(path))
-    counts = json.loads(re.sub(r"range\((\d+)\)", r"range(\g<1>0)", told))
-    seeds = json.loads(re.sub(r"random\.Random\((\d+)\)", r"random.Random(7\g<1>3)", told))
+    reported = json.dumps(records(path))
+    counts = json.loads(re.sub(r"range\((\d+)\)", r"range(\g<1>0)", reported))
+    seeds = json.loads(re.sub(r"random\.Random\((\d+)\)", r"random.Random(7\g<1>3)", reported))
     others = list(snakemake_cases()[1:4])
     known = learn([other.run for other in others])
-    one, other, same = (case_of(each, "a") for each in (json.loads(told), counts, seeds))
+    one, other, same = (case_of(each, "a") for each in (json.loads(reported), counts, seeds))
     assert one is not None
     assert other is not None
     assert same is not None
@@ -113,9 +113,9 @@ def test_the_plan_of_a_log_is_known_before_the_first_job_with_who_waits_for_whom
 
 def test_a_run_that_grew_at_a_checkpoint_had_no_whole_plan_at_its_start() -> None:
     path = RECORDINGS / "snakemake9_ok_checkpoint.jsonl"
-    told = [json.loads(line) for line in path.read_text().splitlines()]
+    reported = [json.loads(line) for line in path.read_text().splitlines()]
 
-    case = case_of(told, "checkpoint")
+    case = case_of(reported, "checkpoint")
 
     assert case is not None
     assert len(case.at(0.0, []).plan.tasks) < len(case.run.plan.tasks)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.cli.durations import seconds
-from tocsin.cli.format import at, bar, basis, counted, lasting, left, measured, percent, size
+from tocsin.cli.format import at, bar, basis, counted, duration_text, left, measured, percent, size
+from tocsin.cli.tables import display_width, field_lines, table_lines, truncate, wrapped
 from tocsin.cli.wf.failures import adds_detail, event_text
 from tocsin.cli.wf.history import edge_texts, histogram_lines
-from tocsin.cli.wf.tables import cut, described, lines_of_table, wide, wrapped
 
 NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
 
@@ -35,12 +35,12 @@ NOW = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
     ],
 )
 def test_a_duration_has_its_two_largest_units(duration_s: float | None, text: str) -> None:
-    assert lasting(duration_s) == text
+    assert duration_text(duration_s) == text
 
 
 @given(st.floats(0.001, 1e9))
 def test_a_duration_can_be_read_back_and_is_hardly_rounded(duration_s: float) -> None:
-    assert seconds(lasting(duration_s)) == pytest.approx(duration_s, rel=0.05, abs=0.0006)
+    assert seconds(duration_text(duration_s)) == pytest.approx(duration_s, rel=0.05, abs=0.0006)
 
 
 def test_a_moment_is_as_short_as_it_can_be() -> None:
@@ -107,25 +107,25 @@ words = st.text(max_size=40)
     width=st.integers(30, 120),
 )
 def test_a_table_is_never_wider_than_the_screen(rows: list[list[str]], width: int) -> None:
-    lines = lines_of_table(("a", "b", "c"), rows, width=width, right=frozenset({1}))
+    lines = table_lines(("a", "b", "c"), rows, width=width, right=frozenset({1}))
 
     assert len(lines) == len(rows) + 1
-    assert all(wide(line) <= width for line in lines)
+    assert all(display_width(line) <= width for line in lines)
     assert not any(char in line for line in lines for char in "\r\n\x1b\x9b")
 
 
 def test_soft_columns_are_cut_first() -> None:
     rows = [("0123456789" * 4, "what must be read whole")]
 
-    (_, line) = lines_of_table(("run", "why"), rows, width=40, soft=frozenset({0}))
+    (_, line) = table_lines(("run", "why"), rows, width=40, soft=frozenset({0}))
 
     assert line == "01234567890123…  what must be read whole"
 
 
 @given(text=words, width=st.integers(1, 50))
 def test_what_is_cut_fits_and_says_so(text: str, width: int) -> None:
-    assert wide(cut(text, width)) <= max(width, 1)
-    assert cut(text, width) == text or cut(text, width).endswith("…")
+    assert display_width(truncate(text, width)) <= max(width, 1)
+    assert truncate(text, width) == text or truncate(text, width).endswith("…")
 
 
 @given(text=st.text(alphabet="ab \n", max_size=200), width=st.integers(1, 40))
@@ -137,7 +137,7 @@ def test_a_paragraph_keeps_its_words(text: str, width: int) -> None:
 
 
 def test_a_long_value_goes_on_below_its_beginning() -> None:
-    assert described([("why", "one two three four five six"), ("none", None)], width=25) == [
+    assert field_lines([("why", "one two three four five six"), ("none", None)], width=25) == [
         "why  one two three four",
         "     five six",
     ]
@@ -167,14 +167,14 @@ def test_a_trace_is_shown_if_it_adds_detail_than_the_error() -> None:
     assert adds_detail("no room\n" + "at some place\n" * 20, "no room")
 
 
-def test_an_event_is_told_by_what_happened_or_by_its_values() -> None:
-    def told(**pairs: str) -> str:
+def test_an_event_is_reported_by_what_happened_or_by_its_values() -> None:
+    def reported(**pairs: str) -> str:
         return event_text({"time": None, "pairs": {"RunId": "r", **pairs}}, NOW).split(maxsplit=1)[
             1
         ]
 
-    assert told(ActivityFailed="t", ActivityId="a", ErrorMessage="no\nroom") == (
+    assert reported(ActivityFailed="t", ActivityId="a", ErrorMessage="no\nroom") == (
         "ActivityFailed a: no room"
     )
-    assert told(ActivityId="a", CpuSeconds="3") == "cpu seconds 3.0s a"
-    assert told(Weather="wet") == "RunId, Weather"
+    assert reported(ActivityId="a", CpuSeconds="3") == "cpu seconds 3.0s a"
+    assert reported(Weather="wet") == "RunId, Weather"

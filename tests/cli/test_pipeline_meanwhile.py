@@ -80,7 +80,7 @@ def test_a_report_begins_again_with_the_version_that_stands_then(
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_whose_tables_are_gone_again_is_told_to_ask_again_and_not_to_start_over(
+def test_if_tables_are_gone_again_the_remedy_is_to_retry_and_not_to_start_over(
     tables: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     left = renew_while_reading(monkeypatch, tables, times=9)
@@ -92,7 +92,7 @@ def test_whose_tables_are_gone_again_is_told_to_ask_again_and_not_to_start_over(
     assert "--rebuild" not in str(caught.value)
 
 
-def test_what_is_listed_and_gone_is_told_the_same_by_every_reader(tables: Path) -> None:
+def test_what_is_listed_and_gone_is_reported_the_same_by_every_reader(tables: Path) -> None:
     found = require(tables)
     (found.directory / "runs" / "part-00000.parquet").unlink()
 
@@ -108,7 +108,7 @@ def test_what_is_listed_and_gone_is_told_the_same_by_every_reader(tables: Path) 
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_for_a_disk_that_fails_nobody_is_told_to_start_over(
+def test_for_a_disk_that_fails_the_remedy_is_not_to_start_over(
     tables: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_given: object, **_options: object) -> ds.Dataset:
@@ -121,7 +121,7 @@ def test_for_a_disk_that_fails_nobody_is_told_to_start_over(
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_damaged_table_is_to_be_made_anew(tables: Path, name: str) -> None:
+def test_a_damaged_table_is_to_be_made_again(tables: Path, name: str) -> None:
     (require(tables).directory / "runs" / "part-00000.parquet").write_bytes(b"PAR1 and no more")
 
     with pytest.raises(NoTables, match=r"table runs cannot be read.*pipeline run --rebuild"):

@@ -71,7 +71,7 @@ def test_an_address_without_a_password_is_taken_as_it_is(place: str) -> None:
     assert archive_place(place) == place
 
 
-def test_of_a_setting_that_is_none_only_the_name_is_told(tmp_path: Path) -> None:
+def test_of_a_setting_that_is_none_only_the_name_is_reported(tmp_path: Path) -> None:
     asked = Namespace(action="run", master="local[1]", conf=["hadoop.fs.s3a.secret.key=hush"])
 
     with pytest.raises(BadPipelineOption, match=r"hadoop\.fs\.s3a\.secret\.key") as caught:

@@ -19,7 +19,7 @@ from table_files import NOW, publish
 from tocsin.cli.report import report
 from tocsin.cli.report.markup import tag, text
 from tocsin.cli.report.numbers import count, duration, hours, ratio, share
-from tocsin.cli.report.scales import ceiling, log_seconds_ticks, period
+from tocsin.cli.report.scales import ceiling, log_seconds_ticks, time_buckets
 from tocsin.cli.report.source import _spread
 from tocsin.errors.pipeline import NoTables
 from tocsin.tables.schemas import TABLES
@@ -248,8 +248,8 @@ def test_axes_end_at_round_numbers_and_a_period_has_a_limit() -> None:
     assert ceiling(59, 4) == (60, [0, 20, 40, 60])
     assert log_seconds_ticks(0.5, 7_200, 5) == [1.0, 10.0, 60.0, 600.0, 3_600.0]
     for days in (0, 1, 3, 30, 365, 40_000):
-        span = period(START, START + timedelta(days=days), 60)
-        assert 1 <= span.parts <= 60
+        span = time_buckets(START, START + timedelta(days=days), 60)
+        assert 1 <= span.count <= 60
         assert span.start <= START < span.end
         assert span.end > START + timedelta(days=days)
 
@@ -278,7 +278,7 @@ def _lab(colour: str, eye: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("eye", SEEN_BY)
-def test_the_colours_of_a_plot_are_told_apart_by_every_eye(eye: str) -> None:
+def test_the_colours_of_a_plot_can_be_distinguished_by_every_eye(eye: str) -> None:
     style = files("tocsin.cli.report").joinpath("style.css").read_text()
     palettes = re.findall("; ".join(rf"--c{number}: (#\w{{6}})" for number in range(5)), style)
 

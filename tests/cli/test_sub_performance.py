@@ -65,10 +65,10 @@ def test_one_event_is_asked_for_by_its_short_or_whole_name(
     producer: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["sub", "--as", "gma", producer, name, "--query", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["name"], told["namespace"]) == ("Temperature", "urn:lab")
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["name"], reported["namespace"]) == ("Temperature", "urn:lab")
     celsius = {"name": "Celsius", "value": 21.5, "unit": "degC", "accuracy": "+/-0.5"}
-    assert celsius in told["elements"]
+    assert celsius in reported["elements"]
 
 
 def test_the_xml_is_shown_whole(producer: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,7 +128,7 @@ def test_values_stand_apart_from_their_units(
         ("Zzz", "--names lists what there is"),
     ],
 )
-def test_a_name_that_is_not_listed_is_told_with_the_nearest(
+def test_a_name_that_is_not_listed_is_reported_with_the_nearest(
     producer: str, name: str, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["sub", "--as", "gma", producer, name]) == 1  # this producer then refuses

@@ -57,6 +57,6 @@ def test_the_help_names_gma_sinks_with_an_example(capsys: pytest.CaptureFixture[
     with pytest.raises(SystemExit):
         run(["subs", "add", "--help"])
 
-    told = capsys.readouterr().out
-    assert "gma://HOST:PORT" in told
-    assert "tocsin subs add gma://127.0.0.1:9401" in told
+    reported = capsys.readouterr().out
+    assert "gma://HOST:PORT" in reported
+    assert "tocsin subs add gma://127.0.0.1:9401" in reported

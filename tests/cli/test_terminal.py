@@ -66,7 +66,7 @@ def test_a_person_is_asked_before_many_things_are_removed(broker, topic) -> None
     assert broker.call("GET", f"/subscriptions?q={topic}")[1]["subscriptions"] == []
 
 
-def test_who_follows_is_told_what_while_nothing_comes(broker, topic) -> None:
+def test_the_filter_is_printed_while_nothing_comes(broker, topic) -> None:
     code, shown = at_terminal("sub", topic, "-W", "0.3", TOCSIN_BROKER=broker.url)
 
     assert code == 6

@@ -90,9 +90,9 @@ def test_json_has_what_is_known_of_a_message(broker, viewer, topic) -> None:
     own = ["--id", f"urn:{topic}", "--source", "http://x.example/", "--broker", broker.url]
     run(["pub", "--as", "wsn12", topic, "<n/>", *own])
 
-    told = json.loads(finished(process)[1])
-    assert "<n/>" in told.pop("envelope")
-    assert told == {
+    reported = json.loads(finished(process)[1])
+    assert "<n/>" in reported.pop("envelope")
+    assert reported == {
         "topic": topic,
         "id": f"urn:{topic}",
         "action": None,
@@ -135,7 +135,7 @@ def test_nothing_in_time_is_exit_code_6(broker, viewer, topic) -> None:
     assert "--pull" in err
 
 
-def test_a_subscription_that_is_ended_is_told(broker, viewer, topic) -> None:
+def test_a_subscription_that_is_ended_is_reported(broker, viewer, topic) -> None:
     process = viewer("--as", "wse", topic)
     [own] = subscriptions(broker, topic)
 
@@ -161,7 +161,7 @@ def test_a_subscription_that_is_ended_is_told(broker, viewer, topic) -> None:
         (["pub", "--as", "wse", "no-such-file.xml"], "cannot read no-such-file.xml"),
     ],
 )
-def test_wrong_use_is_told_in_two_lines(broker, capsys, arguments, words) -> None:
+def test_wrong_use_is_reported_in_two_lines(broker, capsys, arguments, words) -> None:
     before = subscriptions(broker)
 
     code = run([*arguments, "--broker", broker.url])

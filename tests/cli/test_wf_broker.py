@@ -84,7 +84,7 @@ def workflow() -> str:
 
 
 @pytest.fixture
-def told(broker: Served, workflow: str) -> tuple[str, str]:
+def reported(broker: Served, workflow: str) -> tuple[str, str]:
     """A run that went well, and one that failed and took longer."""
     good = Teller(broker, f"g{os.urandom(6).hex()}", workflow)
     good.start(WorkflowVersion="v1", Parameters='{"depth": 30}')
@@ -123,9 +123,9 @@ def wait_for(tocsin: Tocsin, name: str, state: str) -> dict[str, object]:
 
 
 def test_runs_are_listed_the_latest_first(
-    tocsin: Tocsin, told: tuple[str, str], workflow: str
+    tocsin: Tocsin, reported: tuple[str, str], workflow: str
 ) -> None:
-    good, bad = told
+    good, bad = reported
     wait_for(tocsin, bad, "failed")
 
     code, out, _ = tocsin("ls", "--workflow", workflow)
@@ -137,8 +137,10 @@ def test_runs_are_listed_the_latest_first(
     assert [json.loads(line)["id"] for line in out.splitlines()] == [bad]
 
 
-def test_one_run_is_found_by_the_beginning_of_its_id(tocsin: Tocsin, told: tuple[str, str]) -> None:
-    good, bad = told
+def test_one_run_is_found_by_the_beginning_of_its_id(
+    tocsin: Tocsin, reported: tuple[str, str]
+) -> None:
+    good, bad = reported
     wait_for(tocsin, bad, "failed")
 
     code, out, words = tocsin("show", good[:9])
@@ -152,8 +154,10 @@ def test_one_run_is_found_by_the_beginning_of_its_id(tocsin: Tocsin, told: tuple
     assert f"tocsin wf failures {bad}" in words
 
 
-def test_why_it_failed_is_told_with_what_came_before(tocsin: Tocsin, told: tuple[str, str]) -> None:
-    _, bad = told
+def test_why_it_failed_is_reported_with_what_came_before(
+    tocsin: Tocsin, reported: tuple[str, str]
+) -> None:
+    _, bad = reported
     wait_for(tocsin, bad, "failed")
 
     code, out, _ = tocsin("failures", bad, "--last", "3")
@@ -174,8 +178,8 @@ def test_why_it_failed_is_told_with_what_came_before(tocsin: Tocsin, told: tuple
     assert len(json.loads(out)["before"]) == 3
 
 
-def test_a_run_is_watched_to_its_end(tocsin: Tocsin, told: tuple[str, str]) -> None:
-    good, bad = told
+def test_a_run_is_watched_to_its_end(tocsin: Tocsin, reported: tuple[str, str]) -> None:
+    good, bad = reported
     wait_for(tocsin, bad, "failed")
 
     code, out, _ = tocsin("watch", good)
@@ -186,9 +190,9 @@ def test_a_run_is_watched_to_its_end(tocsin: Tocsin, told: tuple[str, str]) -> N
 
 
 def test_the_past_of_an_activity_is_known(
-    tocsin: Tocsin, told: tuple[str, str], workflow: str
+    tocsin: Tocsin, reported: tuple[str, str], workflow: str
 ) -> None:
-    wait_for(tocsin, told[1], "failed")
+    wait_for(tocsin, reported[1], "failed")
 
     code, out, _ = tocsin("history", "align", "--workflow", workflow)
     assert code == 0
@@ -200,8 +204,8 @@ def test_the_past_of_an_activity_is_known(
     assert [line.split()[0] for line in out.splitlines()] == ["type", "align", "merge"]
 
 
-def test_two_runs_are_compared(tocsin: Tocsin, told: tuple[str, str]) -> None:
-    good, bad = told
+def test_two_runs_are_compared(tocsin: Tocsin, reported: tuple[str, str]) -> None:
+    good, bad = reported
     wait_for(tocsin, bad, "failed")
 
     code, out, _ = tocsin("compare", good, bad)
@@ -215,10 +219,10 @@ def test_two_runs_are_compared(tocsin: Tocsin, told: tuple[str, str]) -> None:
     assert ["merge", "merge", "1", "no", "space", "left"] in lines
 
 
-def test_what_changed_is_told_of_a_run_and_of_a_workflow(
-    broker: Served, tocsin: Tocsin, told: tuple[str, str], workflow: str, tmp_path: Path
+def test_what_changed_is_reported_a_run_and_of_a_workflow(
+    broker: Served, tocsin: Tocsin, reported: tuple[str, str], workflow: str, tmp_path: Path
 ) -> None:
-    _, bad = told
+    _, bad = reported
     wait_for(tocsin, bad, "failed")
     file = tmp_path / "Snakefile"
 
@@ -235,14 +239,14 @@ def test_what_changed_is_told_of_a_run_and_of_a_workflow(
     assert tocsin("changes", "nothing-of-the-kind")[0] == 5
 
 
-def test_which_run_produced_a_file_is_told_with_its_lineage(
+def test_which_run_produced_a_file_is_reported_with_its_lineage(
     broker: Served, tocsin: Tocsin, workflow: str
 ) -> None:
-    told = Teller(broker, f"{workflow}-files", workflow)
-    told.start(WorkingDirectory=f"/data/{workflow}")
-    told.activity("s1", "sort", 1, 3, InputFile="raw.csv", OutputFile="sorted.csv")
-    told.activity("p1", "plot", 4, 6, InputFile="sorted.csv", OutputFile="out/plot.png")
-    told.tell(7, "WorkflowCompleted")
+    reported = Teller(broker, f"{workflow}-files", workflow)
+    reported.start(WorkingDirectory=f"/data/{workflow}")
+    reported.activity("s1", "sort", 1, 3, InputFile="raw.csv", OutputFile="sorted.csv")
+    reported.activity("p1", "plot", 4, 6, InputFile="sorted.csv", OutputFile="out/plot.png")
+    reported.tell(7, "WorkflowCompleted")
 
     code, out, _ = tocsin("files", f"{workflow}/out/plot.png")
     assert code == 0
@@ -259,9 +263,9 @@ def test_which_run_produced_a_file_is_told_with_its_lineage(
 
 
 def test_a_run_that_goes_on_has_a_time_left(
-    broker: Served, tocsin: Tocsin, told: tuple[str, str], workflow: str
+    broker: Served, tocsin: Tocsin, reported: tuple[str, str], workflow: str
 ) -> None:
-    wait_for(tocsin, told[1], "failed")
+    wait_for(tocsin, reported[1], "failed")
     now = Teller(broker, f"n{os.urandom(6).hex()}", workflow)
     now.start()
     now.activity("align-0", "align", 0, 10)
@@ -280,7 +284,9 @@ def test_a_run_that_goes_on_has_a_time_left(
     assert out.startswith("takes     ")
 
 
-def test_what_waited_without_need_is_told(broker: Served, tocsin: Tocsin, workflow: str) -> None:
+def test_what_waited_without_need_is_reported(
+    broker: Served, tocsin: Tocsin, workflow: str
+) -> None:
     run = Teller(broker, f"h{os.urandom(6).hex()}", workflow)
     run.start(PlannedCores="2")
     run.activity("check", "check", 0, 30, OutputFile="report")
@@ -294,9 +300,9 @@ def test_what_waited_without_need_is_told(broker: Served, tocsin: Tocsin, workfl
 
 
 def test_a_plan_is_estimated_from_the_past(
-    tocsin: Tocsin, told: tuple[str, str], workflow: str, tmp_path: Path
+    tocsin: Tocsin, reported: tuple[str, str], workflow: str, tmp_path: Path
 ) -> None:
-    wait_for(tocsin, told[1], "failed")
+    wait_for(tocsin, reported[1], "failed")
     plan = tmp_path / "plan.json"
     tasks = [{"id": "a", "type": "align", "parents": []}, {"id": "m", "type": "merge"}]
     tasks[1]["parents"] = ["a"]
@@ -357,9 +363,9 @@ def test_names_may_have_slashes_and_spaces(broker: Served, tocsin: Tocsin) -> No
 
 @pytest.mark.parametrize("form", ["prov-json", "prov-n", "turtle", "crate"])
 def test_provenance_comes_in_every_form(
-    tocsin: Tocsin, told: tuple[str, str], tmp_path: Path, form: str
+    tocsin: Tocsin, reported: tuple[str, str], tmp_path: Path, form: str
 ) -> None:
-    good, bad = told
+    good, bad = reported
     wait_for(tocsin, bad, "failed")
     file = tmp_path / "run"
 

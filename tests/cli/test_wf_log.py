@@ -48,16 +48,16 @@ def test_a_file_gets_the_asked_for_pairs_and_goes_on_where_it_was(
 
 def test_a_name_that_ends_so_is_a_database(broker: Served, tmp_path: Path) -> None:
     post(broker, 4)
-    told = log(broker, str(tmp_path / "all.db"), "--all", "--count", "4")
+    reported = log(broker, str(tmp_path / "all.db"), "--all", "--count", "4")
 
-    assert told.returncode == 0, told.stderr
+    assert reported.returncode == 0, reported.stderr
     with sqlite3.connect(tmp_path / "all.db") as database:
         tables = database.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'")
         assert tables.fetchone()[0] >= 1
 
 
 def test_an_unknown_concept_is_named_with_the_nearest(broker: Served, tmp_path: Path) -> None:
-    told = log(broker, str(tmp_path / "x.jsonl"), "--concepts", "ExitCod")
+    reported = log(broker, str(tmp_path / "x.jsonl"), "--concepts", "ExitCod")
 
-    assert told.returncode != 0
-    assert "ExitCode" in told.stderr
+    assert reported.returncode != 0
+    assert "ExitCode" in reported.stderr

@@ -90,7 +90,7 @@ def test_the_first_record_adds_every_activity_and_saves_the_version(
     assert (file["path"], file["text"]) == ("Snakefile", f"{RULES}# {name}\n")
 
 
-def test_what_did_not_change_is_not_told_again(tell: Record, broker: Served, name: str) -> None:
+def test_what_did_not_change_is_not_reported_again(tell: Record, broker: Served, name: str) -> None:
     tell(RULES)
     before = len(in_the_log(broker, name))
 
@@ -217,7 +217,7 @@ def test_a_file_that_is_none_publishes_nothing(tell: Record, broker: Served, nam
     assert in_the_log(broker, name) == []
 
 
-def test_a_long_file_is_told_without_its_text(tell: Record, broker: Served, name: str) -> None:
+def test_a_long_file_is_reported_without_its_text(tell: Record, broker: Served, name: str) -> None:
     tell(RULES + "# long\n" * 20_000)
 
     [file] = json.loads(in_the_log(broker, name)[-1]["WorkflowFile"])

@@ -331,7 +331,7 @@ def test_a_run_is_shown_with_what_is_left_and_why(tocsin: Tocsin) -> None:
     assert "why it failed: tocsin wf failures 7f3a-90" in words
 
 
-def test_of_a_lost_run_it_is_told_for_how_long_nothing_was_heard() -> None:
+def test_for_a_lost_run_the_time_since_its_last_message_is_shown() -> None:
     now = datetime.fromisoformat("2026-03-01T14:17:03Z")
     lost = {**RUN, "state": "lost", "duration_s": 3.0}
 
@@ -459,7 +459,7 @@ def test_two_runs_are_compared_in_what_differs(tocsin: Tocsin) -> None:
     assert json.loads(tocsin("compare", "7f3a", "91bc", "--json")[1]) == COMPARED
 
 
-def test_what_changed_in_the_workflow_is_told_since_the_run_before(tocsin: Tocsin) -> None:
+def test_what_changed_in_the_workflow_is_reported_since_the_run_before(tocsin: Tocsin) -> None:
     code, out, _ = tocsin("changes", "7f3a")
 
     assert code == 0
@@ -558,7 +558,7 @@ def test_watching_tells_each_change_once_and_ends_with_the_run(
     assert words == "why: tocsin wf failures 7f3a-90\n"
 
 
-def test_what_is_slower_than_usual_is_told_once(tocsin: Tocsin, monitor: Recorded) -> None:
+def test_what_is_slower_than_usual_is_reported_once(tocsin: Tocsin, monitor: Recorded) -> None:
     alert = {"kind": "slower than usual", "activity": "s3", "type": "align", "why": "It is late."}
     slow = {**WHOLE, "alerts": [alert]}
     looks = iter([slow, slow, slow])
@@ -613,7 +613,7 @@ def test_a_good_end_is_exit_code_zero_and_waiting_too_long_is_six(
     assert tocsin("watch", "7f3a-90", "--interval", "1ms", "-W", "20ms")[0] == 6
 
 
-def test_provenance_goes_where_it_is_told(monitor: Recorded, tmp_path, capfdbinary) -> None:
+def test_provenance_goes_to_the_given_file(monitor: Recorded, tmp_path, capfdbinary) -> None:
     file = tmp_path / "run.json"
 
     assert run(["wf", "provenance", "7f3a"]) == 0

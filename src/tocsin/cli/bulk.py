@@ -30,14 +30,14 @@ def must_choose(arguments: Namespace, chosen: bool) -> None:
         raise BadSetting("no id was given", remedy="Give ids, a filter, or --all.")
 
 
-def act(
+def apply_to_each(
     arguments: Namespace,
     verb: str,
     noun: str,
     names: Sequence[str],
     action: Callable[[str], object],
     *,
-    asks: bool,
+    confirm: bool,
 ) -> int:
     """Do `action` to each; exit code 7, by SomeFailed, if some failed.
 
@@ -48,7 +48,7 @@ def act(
             show_json({"would": verb, "id": name}) if arguments.json else show(name)
         say(f"would {verb} {plural(len(names), noun)}")
         return 0
-    if asks and not arguments.yes:
+    if confirm and not arguments.yes:
         _ask(verb, noun, names)
     failed = 0
     with Progress(verb, len(names)) as progress:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tocsin.monitor.records import done_count
+from tocsin.monitor.end_states import done_count
 
 Clock = Callable[[], datetime]
 
@@ -35,7 +35,7 @@ COLOURS = {
 _UNITS = {"PERCENT": "%", "KiloW-HR": " kWh", "W": " W", "GM": " g"}
 
 
-def lasting(duration_s: float | None) -> str:
+def duration_text(duration_s: float | None) -> str:
     """A duration with its two largest units: 850ms, 4.2s, 3m20s, 2h05m, 3d04h."""
     if duration_s is None:
         return "-"
@@ -94,7 +94,7 @@ def measured(concept: str, value: object) -> str:
         return str(value)
     unit = _unit(concept)
     if unit == "SEC":
-        return lasting(number)
+        return duration_text(number)
     if unit.startswith("BYTE"):
         return size(number) + ("/s" if unit.endswith("SEC") else "")
     shown = f"{number:,.0f}" if number == int(number) else f"{number:.3g}"
@@ -176,10 +176,12 @@ def left(estimate: Mapping[str, Any] | None, *, brief: bool = False) -> str:
     if not estimate or estimate.get("remaining_s") is None:
         return "-"
     if brief:
-        return lasting(estimate["remaining_s"])
+        return duration_text(estimate["remaining_s"])
     low, high = estimate.get("low_s"), estimate.get("high_s")
-    between = "" if low is None or high is None else f" ({lasting(low)} to {lasting(high)})"
-    return f"{lasting(estimate['remaining_s'])}{between}"
+    between = (
+        "" if low is None or high is None else f" ({duration_text(low)} to {duration_text(high)})"
+    )
+    return f"{duration_text(estimate['remaining_s'])}{between}"
 
 
 def basis(estimate: Mapping[str, Any]) -> str:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from tocsin.agent import Monitor
 from tocsin.agent.machine import described
+from tocsin.agent.resource import HostDescription
+from tocsin.cli.agent.resource import HostResource
 from tocsin.cli.durations import brief
 from tocsin.cli.render import plural, say, show_json
 from tocsin.client.gma import Producer
@@ -54,6 +56,7 @@ class AgentOptions:
     attributes: dict[str, Scalar] = field(default_factory=dict)
     as_json: bool = False
     ca_file: str | None = None  # authorities to trust besides the system's
+    is_resource: bool = True  # registered at the broker, to be found by what it has
 
 
 def run_agent(monitor: Monitor, options: AgentOptions) -> int:
@@ -71,7 +74,10 @@ def run_agent(monitor: Monitor, options: AgentOptions) -> int:
             feeds = None if broker is None else BrokerFeeds(producer, monitor, broker, options)
             if feeds is not None:
                 feeds.start()
+            resource = _start_resource(monitor, broker, options)
             number = signal.sigwait(_ENDS)
+            if resource is not None:
+                resource.stop()
             if feeds is not None:
                 feeds.stop()
             producer.close(CLOSE_S_MAX)
@@ -80,6 +86,17 @@ def run_agent(monitor: Monitor, options: AgentOptions) -> int:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return _INTERRUPTED if number == signal.SIGINT else 0
+
+
+def _start_resource(
+    monitor: Monitor, broker: Address | None, options: AgentOptions
+) -> HostResource | None:
+    if broker is None or not options.is_resource:
+        return None
+    description = HostDescription(options.attributes)
+    resource = HostResource(monitor.host, broker, options.period_s, description, say)
+    resource.start()
+    return resource
 
 
 def _check_has_target(broker: Address | None, listen: str | None) -> None:

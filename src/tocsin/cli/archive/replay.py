@@ -19,7 +19,7 @@ from tocsin.archive.record import EVENT_COLUMNS, to_events
 from tocsin.archive.retention import day_of
 from tocsin.cli.progress import Progress
 from tocsin.cli.render import plural, say, show_json
-from tocsin.client.batching import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Pipeline, Stored
+from tocsin.client.batching import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, BatchSender, Stored
 from tocsin.client.durations import seconds
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import BadSetting, SomeFailed, TocsinError
@@ -39,7 +39,7 @@ _NUMBER: Final = re.compile(r"\s*[\d.]+\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ReplayFilter:
     """Which of the archive's events are published again."""
 
     after: int = 0
@@ -181,7 +181,7 @@ class ResumeFile:
 class Replay:
     """One replay under way."""
 
-    def __init__(self, directory: str, wanted: Wanted, *, keep_going: bool) -> None:
+    def __init__(self, directory: str, wanted: ReplayFilter, *, keep_going: bool) -> None:
         self._catalog = Catalog(directory)
         # What is there now, and no more: into the broker that fills this archive, a replay would
         # else go on for ever with what it has published itself.
@@ -252,7 +252,7 @@ class Replay:
         self.through = batch.numbers[-1]
 
     def run(
-        self, pipeline: Pipeline, pace: Pace, resume_file: ResumeFile, progress: Progress
+        self, sender: BatchSender, pace: Pace, resume_file: ResumeFile, progress: Progress
     ) -> None:
         batch, size, total = Batch([], []), 0, self.total
         for done, each in enumerate(self.events()):
@@ -262,25 +262,25 @@ class Replay:
             if batch.events and (
                 waits or len(batch.events) >= BATCH_EVENTS_MAX or size >= BATCH_BYTES_MAX
             ):
-                pipeline.offer(batch)
+                sender.offer(batch)
                 batch, size = Batch([], []), 0
                 resume_file.save(self.through)
                 progress.reach(done, total)
             if waits:
-                pipeline.drain()
+                sender.drain()
                 pace.wait_for(each.received_ns)
             written = structured(each.event)
             batch.events.append(written)
             batch.numbers.append(each.seq)
             size += len(written)
         if batch.events:
-            pipeline.offer(batch)
-        pipeline.drain()
+            sender.offer(batch)
+        sender.drain()
 
 
 def replay(
     directory: str,
-    wanted: Wanted,
+    wanted: ReplayFilter,
     *,
     broker: str | None,
     speed: float | None,
@@ -302,9 +302,9 @@ def replay(
                 f"this is the archive of the broker at {connection.address} itself: it stores its "
                 "events again, except for the latest, which it knows to be duplicates"
             )
-        pipeline = Pipeline(connection, work.settle, patience_s=patience_s)
+        sender = BatchSender(connection, work.settle, patience_s=patience_s)
         try:
-            work.run(pipeline, Pace(speed), resume_file, progress)
+            work.run(sender, Pace(speed), resume_file, progress)
         except BaseException:
             resume_file.save(work.through, at_once=True)
             hint = "" if resume else f"; --from-seq {work.through + 1} goes on"

@@ -64,6 +64,11 @@ def add_arguments(parser: Parser) -> None:
         default=[],
         help="an attribute for the directory, as in rack=7; may be repeated",
     )
+    parser.add_argument(
+        "--no-resource",
+        action="store_true",
+        help="do not register this host as a resource (see `tocsin find resources`)",
+    )
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--list",
@@ -102,6 +107,7 @@ def run(arguments: Namespace) -> int:
         attributes=attributes,
         as_json=arguments.json,
         ca_file=arguments.ca_file,
+        is_resource=not arguments.no_resource,
     )
     return run_agent(monitor, options)
 
@@ -114,7 +120,7 @@ def _period_s(text: str) -> float:
     found = seconds(text)
     if not PERIOD_S_MIN <= found <= PERIOD_S_MAX:
         raise BadSetting(
-            f"a period of {text}",
+            f"the period is {text}",
             remedy=f"Give {PERIOD_S_MIN:g} seconds or more, and at most a year.",
         )
     return found

@@ -89,7 +89,7 @@ def _filter(text: str | None) -> Filter | None:
 
 
 def _replay(directory: str, arguments: Namespace) -> int:
-    from tocsin.cli.archive.replay import Wanted, read_moment_ns, read_speed, replay
+    from tocsin.cli.archive.replay import ReplayFilter, read_moment_ns, read_speed, replay
     from tocsin.errors import BadSetting
 
     if arguments.to_seq is not None and arguments.to_seq < arguments.from_seq:
@@ -112,7 +112,7 @@ def _replay(directory: str, arguments: Namespace) -> int:
                 f"--{name.replace('_', '-')} {getattr(arguments, name)} is out of range",
                 remedy=f"Give a number from {least} on.",
             )
-    wanted = Wanted(
+    wanted = ReplayFilter(
         after=arguments.from_seq - 1,
         through=2**63 - 1 if arguments.to_seq is None else arguments.to_seq,
         since_ns=since,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 from typing import TYPE_CHECKING
 
-from tocsin.cli.parser import Parser, add_actions, add_broker, add_json
+from tocsin.cli.parser import Parser, add_actions, add_broker
+from tocsin.cli.serve_options import Addresses, add_serve_options, run_service
 
 if TYPE_CHECKING:
     from tocsin.cli.rest import Rest
+    from tocsin.config import Settings
 
 SUMMARY = "Make a message box, fetch from it, remove it; serve boxes by SOAP"
 EXAMPLES = """
@@ -62,37 +63,7 @@ def add_arguments(parser: Parser) -> None:
     rm.set_defaults(all=False, dry_run=False, yes=True)
     add_broker(rm)
     serve = actions.add_parser("serve", examples=_SERVE, help="message boxes by SOAP, no broker")
-    _add_serving(serve)
-
-
-def _add_serving(serve: Parser) -> None:
-    serve.add_argument("--data", metavar="DIR", help="the data directory (tocsin-data)")
-    serve.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
-    serve.add_argument(
-        "--tls-cert", metavar="FILE", help="the service's certificate, which turns TLS on"
-    )
-    serve.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
-    serve.add_argument("--config", metavar="FILE", help="a settings file (tocsin.toml)")
-    serve.add_argument(
-        "--open",
-        action="store_true",
-        default=None,
-        help="listen beyond this machine without protection",
-    )
-    serve.add_argument(
-        "--accept-loss",
-        action="store_true",
-        help="start although acknowledged events are missing (T406)",
-    )
-    serve.add_argument(
-        "--accept-clock",
-        action="store_true",
-        help="the machine's clock is right, however far it is from the last time in the log",
-    )
-    serve.add_argument(
-        "--log-format", choices=("text", "json"), default="text", help="the form of log lines"
-    )
-    add_json(serve)
+    add_serve_options(serve)
 
 
 def run(arguments: Namespace) -> int:
@@ -127,7 +98,7 @@ def _pull(rest: Rest, arguments: Namespace) -> int:
 
     from tocsin.cli.durations import seconds
     from tocsin.cli.event_lines import json_lines
-    from tocsin.client.incoming.box import page_messages, read_page
+    from tocsin.client.incoming.box import page_messages
     from tocsin.client.requests import messages_target
     from tocsin.wire.api.views import MessagesPulled
 
@@ -138,7 +109,7 @@ def _pull(rest: Rest, arguments: Namespace) -> int:
         wait_s = WAIT_S_EACH if arguments.follow else min(max(0.0, left_s), WAIT_S_EACH)
         count = min(arguments.max - came, MAX_EACH)
         target = messages_target(arguments.id, count=count, wait_s=round(wait_s, 3), ack=ack)
-        page = read_page(rest.request("GET", target), MessagesPulled)
+        page = rest.request("GET", target).read(MessagesPulled)
         ack = page.next
         dropped += page.dropped
         came += len(page.events)
@@ -188,47 +159,24 @@ def _ls(rest: Rest, arguments: Namespace) -> int:
 
 
 def _rm(rest: Rest, arguments: Namespace) -> int:
-    from tocsin.cli.bulk import act
+    from tocsin.cli.bulk import apply_to_each
     from tocsin.cli.rest import item
 
     def remove(name: str) -> None:
         rest.delete(item("boxes", name))
 
-    return act(arguments, "remove", "box", arguments.ids, remove, asks=False)
+    return apply_to_each(arguments, "remove", "box", arguments.ids, remove, confirm=False)
 
 
 def _serve(arguments: Namespace) -> int:
-    from tocsin.cli.render import say, show_json
-    from tocsin.config import find_file, load
     from tocsin.drivers import box_serve
-    from tocsin.drivers.notes import Notes
 
-    flags = {
-        "log.directory": arguments.data,
-        "http.address": arguments.http,
-        "http.open": arguments.open,
-        "http.tls_certificate": arguments.tls_cert,
-        "http.tls_key": arguments.tls_key,
-    }
-    settings, _ = load(flags, os.environ, find_file(arguments.config, os.environ))
+    return run_service(box_serve.run, arguments, {}, _welcome)
 
-    def ready(addresses: dict[str, object]) -> None:
-        if arguments.json:
-            show_json(addresses)
-            sys.stdout.flush()
-            return
-        url = f"{settings.http.scheme}://{addresses['http']}"
-        say(
-            f"message boxes are at {url}/axis2/services/MsgBoxService (createMsgBox)\n"
-            f"and at {url}/soap (CreatePullPoint); their data is in {settings.log.directory}\n"
-            "Stop with Ctrl-C."
-        )
 
-    notes = Notes(as_json=arguments.log_format == "json")
-    return box_serve.run(
-        settings,
-        ready,
-        notes,
-        accept_loss=arguments.accept_loss,
-        accept_clock=arguments.accept_clock,
+def _welcome(url: str, addresses: Addresses, settings: Settings) -> str:
+    return (
+        f"message boxes are at {url}/axis2/services/MsgBoxService (createMsgBox)\n"
+        f"and at {url}/soap (CreatePullPoint); their data is in {settings.log.directory}\n"
+        "Stop with Ctrl-C."
     )

@@ -57,7 +57,7 @@ def run(arguments: Namespace) -> int:
 def _ls(known: Vocabulary, arguments: Namespace) -> int:
     from tocsin.cli.failure import NOT_FOUND
     from tocsin.cli.render import plural, say, show_json
-    from tocsin.cli.wf.tables import table
+    from tocsin.cli.tables import table
 
     sought = (arguments.text or "").lower()
     found = sorted(
@@ -94,7 +94,7 @@ def _view(concept: Concept) -> dict[str, object]:
 def _tree(known: Vocabulary, arguments: Namespace) -> int:
     from tocsin.cli.concepts.tree import nested, tree_lines
     from tocsin.cli.render import say, show_json
-    from tocsin.cli.wf.tables import cut, screen_width
+    from tocsin.cli.tables import screen_width, truncate
 
     if arguments.name:
         roots = [known.resolve(arguments.name)]
@@ -107,7 +107,7 @@ def _tree(known: Vocabulary, arguments: Namespace) -> int:
         return 0
     width = screen_width()
     for line in tree_lines(known, roots):
-        print(cut(line, width))
+        print(truncate(line, width))
     if arguments.name:
         count = len(known.below(roots[0]))
         say(f"a subscription to {roots[0]} covers {count:,} concept{'' if count == 1 else 's'}")
@@ -116,7 +116,7 @@ def _tree(known: Vocabulary, arguments: Namespace) -> int:
 
 def _show(known: Vocabulary, arguments: Namespace) -> int:
     from tocsin.cli.render import show_json
-    from tocsin.cli.wf.tables import described, screen_width, show_lines
+    from tocsin.cli.tables import field_lines, screen_width, show_lines
 
     name = known.resolve(arguments.name)
     concept = known.concepts[name]
@@ -137,5 +137,5 @@ def _show(known: Vocabulary, arguments: Namespace) -> int:
         ("and so a", ", ".join(above)),
         ("stands for", ", ".join(below) or "itself alone"),
     ]
-    show_lines(described(pairs, width=min(screen_width(), 100)))
+    show_lines(field_lines(pairs, width=min(screen_width(), 100)))
     return 0

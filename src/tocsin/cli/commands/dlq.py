@@ -118,7 +118,7 @@ def _show(rest: Rest, arguments: Namespace) -> int:
 
 
 def _many(rest: Rest, arguments: Namespace) -> int:
-    from tocsin.cli.bulk import act, must_choose
+    from tocsin.cli.bulk import apply_to_each, must_choose
     from tocsin.cli.rest import item
 
     must_choose(arguments, bool(arguments.ids or arguments.subscription))
@@ -135,6 +135,6 @@ def _many(rest: Rest, arguments: Namespace) -> int:
         time.sleep(max(0.0, 1 / max(arguments.rate, 0.001) - (time.monotonic() - began)))
 
     drops = arguments.action == "drop"
-    asks = drops and not arguments.ids
+    confirm = drops and not arguments.ids
     action = drop if drops else redrive
-    return act(arguments, arguments.action, "dead letter", ids, action, asks=asks)
+    return apply_to_each(arguments, arguments.action, "dead letter", ids, action, confirm=confirm)

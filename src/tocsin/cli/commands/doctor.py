@@ -40,6 +40,7 @@ def run(arguments: Namespace) -> int:
             found += broker.log_findings(rest)
             found += broker.subscription_findings(rest)
             found += broker.dead_letter_findings(rest)
+            found += broker.peer_findings(rest)
         except TocsinError as error:
             unreachable = isinstance(error, CannotReachBroker)
             found.append(broker.unreachable_finding(error))

@@ -1,4 +1,4 @@
-"""`tocsin evaluate`: how good estimates and alerts are, on runs that have ended."""
+"""`tocsin evaluate`: how good estimates and alerts are, and what resource discovery costs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
-SUMMARY = "Measure estimates of time left, and alerts, on recorded runs"
+SUMMARY = "Measure estimates of time left, alerts, and resource discovery"
 EXAMPLES = """
   tocsin evaluate eta runs.jsonl.gz                 our estimates beside simple ones
   tocsin evaluate eta runs.jsonl.gz --json
   tocsin evaluate eta runs.jsonl.gz --least 8       applications with 8 runs too
   tocsin evaluate eta logs/*.jsonl --least 8        recorded logs of Snakemake, one file a run
   tocsin evaluate alerts runs.jsonl.gz              false alarms of "slower than usual"
+  tocsin evaluate discovery --quick                 resource discovery in 24 simulated brokers
 """
 
 RUNS_LEAST = 3
@@ -50,6 +51,42 @@ def add_arguments(parser: Parser) -> None:
             help="leave out applications with fewer runs (eta 10, alerts 4)",
         )
         add_json(each)
+    _add_discovery(
+        actions.add_parser(
+            "discovery",
+            examples=_DISCOVERY_EXAMPLES,
+            help="what finding resources costs (paper 001)",
+        )
+    )
+
+
+def _add_discovery(parser: Parser) -> None:
+    parser.add_argument(
+        "--out", metavar="DIR", default="out/discovery", help="where files go (out/discovery)"
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="decides everything (1)")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer and smaller workloads, or smaller overlays"
+    )
+    parser.add_argument(
+        "--hosts",
+        metavar="CSV",
+        nargs="+",
+        default=[],
+        help="also a workload of these readings of hosts: a column named value, every 5 minutes",
+    )
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="instead: what overlays of 24, 100 and 1,000 brokers cost",
+    )
+    parser.add_argument(
+        "--summary",
+        choices=("auto", "spark", "python"),
+        default="auto",
+        help="who summarises the records: Spark where it is installed (auto)",
+    )
+    add_json(parser)
 
 
 _ALERT_EXAMPLES = """
@@ -58,7 +95,19 @@ _ALERT_EXAMPLES = """
 """
 
 
+_DISCOVERY_EXAMPLES = """
+  tocsin evaluate discovery                         figures 7 to 14 of the paper; half an hour
+  tocsin evaluate discovery --quick --out /tmp/d    fewer and smaller workloads; two minutes
+  tocsin evaluate discovery --hosts readings/*.csv  one more workload, of real hosts
+  tocsin evaluate discovery --scale                 up to 1,000 brokers; 5 GB, half an hour
+"""
+
+
 def run(arguments: Namespace) -> int:
+    if arguments.action == "discovery":
+        from tocsin.cli.evaluate.discovery.command import evaluate_discovery
+
+        return evaluate_discovery(arguments)
     return _eta(arguments) if arguments.action == "eta" else _alerts(arguments)
 
 

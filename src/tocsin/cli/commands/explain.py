@@ -46,10 +46,6 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _row(error: type[TocsinError]) -> tuple[str, str, str]:
-    return error.code, error.__name__, _meaning(error).split("\n")[0]
-
-
 def _meaning(error: type[TocsinError]) -> str:
     return cleandoc(error.__doc__ or "")
 

@@ -1,34 +1,83 @@
-"""`tocsin find`: who offers which events, from the directory of producers and consumers."""
+"""`tocsin find`: resources of the overlay; producers and consumers of events."""
 
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tocsin.cli.parser import Parser, add_broker
+from tocsin.cli.parser import Parser, add_actions, add_broker
 
-if TYPE_CHECKING:
-    from tocsin.client.directory import Directory
-    from tocsin.wire.api.directory_views import EntryInfo
-
-SUMMARY = "Find producers and consumers, and what they offer"
+SUMMARY = "Find resources, producers and consumers"
 EXAMPLES = """
-  tocsin find --kind producer --event UptimeCPULoad
-  tocsin find --host node7 'cores >= 16 and site = ohio'
-  tocsin find --ldif --suffix dc=example,dc=org | ldapadd -c -x -D cn=admin,dc=example,dc=org -W
+  tocsin find resources 'system = Linux and disk > 120' --first 10
+  tocsin find resources 'load1 < 1' --model dynamic --watch
+  tocsin find producers --event UptimeCPULoad
+  tocsin find consumers --json
 """
-
-KINDS = ("producer", "consumer")
-EVENTS_SHOWN = 3  # in a row of the table; the rest is counted
+_RESOURCES = """
+  tocsin find resources 'system = Linux and disk > 120'
+  tocsin find resources 'load1 < 1' --model dynamic --order-by 'free_memory desc' --first 10
+  tocsin find resources 'kind = service' --order-by distance --explain
+  tocsin find resources "available > '8 a.m. Europe/Berlin'" --json
+  tocsin find resources 'system = Linux' --model dynamic --watch
+"""
+_PRODUCERS = """
+  tocsin find producers --event UptimeCPULoad
+  tocsin find producers --host node7 'cores >= 16 and site = ohio'
+  tocsin find producers --ldif --suffix dc=example,dc=org > producers.ldif
+"""
+_CONSUMERS = """
+  tocsin find consumers
+  tocsin find consumers --event UptimeCPULoad --json
+"""
 
 
 def add_arguments(parser: Parser) -> None:
+    actions = add_actions(parser)
+    _add_resources(actions)
+    _add_directory(actions, "producers", _PRODUCERS, "who offers events, and where")
+    _add_directory(actions, "consumers", _CONSUMERS, "who takes events, and where")
+
+
+def _add_resources(actions: Any) -> None:
+    parser = actions.add_parser("resources", examples=_RESOURCES, help="machines and services")
+    parser.add_argument(
+        "filter", metavar="REQUEST", nargs="?", help="conditions joined by and (everything)"
+    )
+    parser.add_argument(
+        "--model",
+        choices=("static", "dynamic"),
+        default="static",
+        help="what they advertise, or their current values (static)",
+    )
+    parser.add_argument(
+        "--watch", action="store_true", help="go on with what comes, changes and goes"
+    )
+    parser.add_argument("--first", metavar="N", type=int, help="stop when N are found")
+    parser.add_argument(
+        "--order-by",
+        metavar="TEXT",
+        help="an attribute, then asc or desc; or distance: links, then time to answer",
+    )
+    parser.add_argument(
+        "--max-age", metavar="10s", help="how old a shared answer may be; 0 is never shared (100s)"
+    )
+    parser.add_argument(
+        "--timeout", metavar="5s", help="print after so long, whatever is missing (30s)"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="say which brokers answered, and at what cost"
+    )
+    add_broker(parser)
+
+
+def _add_directory(actions: Any, name: str, examples: str, help: str) -> None:
+    parser = actions.add_parser(name, examples=examples, help=help)
     parser.add_argument(
         "filter", metavar="FILTER", nargs="?", help="on attributes, name, host and address"
     )
-    parser.add_argument("--kind", choices=KINDS, help="only producers, or only consumers")
     parser.add_argument(
-        "--event", metavar="NAME", help="only those that offer this event, as UptimeCPULoad"
+        "--event", metavar="NAME", help="only those with this event, as UptimeCPULoad"
     )
     parser.add_argument("--host", metavar="HOST", help="only those on this host")
     parser.add_argument("--ldif", action="store_true", help="print entries for an LDAP server")
@@ -44,102 +93,10 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.client.directory import Directory
-    from tocsin.errors import BadSetting
+    if arguments.action == "resources":
+        from tocsin.cli.find.resources import find_resources
 
-    if not arguments.ldif and (arguments.suffix or arguments.schema):
-        raise BadSetting(
-            "--suffix and --schema need --ldif", remedy="Add --ldif, or leave them out."
-        )
-    if arguments.ldif and arguments.json:
-        raise BadSetting(
-            "--ldif and --json cannot be used together", remedy="Leave one of them out."
-        )
-    with Directory(arguments.broker) as directory:
-        return _print_ldif(directory, arguments) if arguments.ldif else _print(directory, arguments)
+        return find_resources(arguments)
+    from tocsin.cli.find.directory import find_entries
 
-
-def _wanted(arguments: Namespace) -> dict[str, Any]:
-    return {
-        "kind": arguments.kind,
-        "event": arguments.event,
-        "host": arguments.host,
-        "filter": arguments.filter,
-    }
-
-
-def _print(directory: Directory, arguments: Namespace) -> int:
-    from tocsin.cli.render import show_json
-
-    found = sorted(directory.look_up(**_wanted(arguments)), key=_order)
-    if not found:
-        return _nothing()
-    if arguments.json:
-        import msgspec
-
-        for entry in found:
-            show_json(msgspec.to_builtins(entry))
-        return 0
-    _print_table(found)
-    return 0
-
-
-def _order(entry: EntryInfo) -> tuple[str, str, str, str]:
-    return entry.kind, entry.host, entry.name, entry.id
-
-
-def _nothing() -> int:
-    from tocsin.cli.failure import NOT_FOUND
-    from tocsin.cli.render import say
-
-    say("no entry of the directory matches")
-    return NOT_FOUND
-
-
-def _print_table(found: list[EntryInfo]) -> None:
-    import time
-
-    from tocsin.cli.render import say, table
-
-    now_s = time.time()
-    rows = [
-        (
-            entry.name,
-            entry.kind,
-            entry.host,
-            entry.address,
-            _events_text(entry),
-            _left(entry.expires, now_s),
-        )
-        for entry in found
-    ]
-    table(("name", "kind", "host", "address", "events", "expires in"), rows)
-    say("1 entry" if len(found) == 1 else f"{len(found):,} entries")
-
-
-def _events_text(entry: EntryInfo) -> str:
-    from tocsin.wire.gma.names import EventName
-
-    names = [str(EventName(each.name, each.namespace)) for each in entry.events]
-    more = len(names) - EVENTS_SHOWN
-    return ", ".join(names[:EVENTS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _left(expires: str | None, now_s: float) -> str:
-    """How long a lease still holds."""
-    from tocsin.cli.durations import brief
-    from tocsin.event.instant import NS_PER_S, rfc3339_ns
-
-    moment = None if expires is None else rfc3339_ns(expires)
-    return "never" if moment is None else brief(max(0.0, moment / NS_PER_S - now_s))
-
-
-def _print_ldif(directory: Directory, arguments: Namespace) -> int:
-    wanted = _wanted(arguments)
-    if not list(directory.look_up(**wanted, limit=1)):
-        return _nothing()
-    from tocsin.cli.render import safe
-
-    text = directory.ldif(**wanted, suffix=arguments.suffix, schema=arguments.schema)
-    print(safe(text), end="")  # LDIF is plain ASCII: anything else is not from a broker
-    return 0
+    return find_entries(arguments)

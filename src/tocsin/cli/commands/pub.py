@@ -7,7 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from tocsin.cli.parser import Parser, add_broker
-from tocsin.cli.soap_options import add_namespaces, add_specification, refuse
+from tocsin.cli.soap_options import add_namespaces, add_specification, read_input, refuse
 from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id, now_text
 
 SUMMARY = "Publish an event, or one a line from standard input"
@@ -124,7 +124,7 @@ def _attributes(arguments: Namespace) -> dict[str, Any]:
 def _payload(arguments: Namespace) -> tuple[bytes | None, str | None]:
     """The data and its type: as declared, or else JSON if it is, text if it is, bytes if not."""
     if arguments.data_file is not None:
-        data = _file(arguments.data_file)
+        data = read_input(arguments.data_file)
     elif arguments.data is None:
         _refuse_unasked_input(arguments.topic)
         return None, arguments.content_type
@@ -204,20 +204,6 @@ def guess_type(data: bytes) -> str:
             return "text/plain"
         except UnicodeDecodeError:
             return "application/octet-stream"
-
-
-def _file(name: str) -> bytes:
-    from tocsin.errors import BadSetting
-
-    if name == LINES:
-        return sys.stdin.buffer.read()
-    try:
-        with open(name, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise BadSetting(
-            f"cannot read {name}: {error.strerror}", remedy="Name a file that can be read."
-        ) from None
 
 
 def _publish_lines(arguments: Namespace) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
+from typing import TYPE_CHECKING
 
-from tocsin.cli.parser import Parser, add_json
-from tocsin.cli.render import say, show_json
+from tocsin.cli.parser import Parser
+from tocsin.cli.serve_options import Addresses, add_serve_options, run_service
+
+if TYPE_CHECKING:
+    from tocsin.config import Settings
 
 SUMMARY = "Run a broker"
 EXAMPLES = """
@@ -14,14 +17,15 @@ EXAMPLES = """
   tocsin serve --data /var/lib/tocsin --http 127.0.0.1:8400
   tocsin serve --http 127.0.0.1:0 --json            any free port, one line when ready
   tocsin serve --tls-cert broker.pem --tls-key broker.key
+  tocsin serve --peer one.example:8403              linked with another broker
+  tocsin serve --peer one.example:8403,two.example:8403       the second if the first is away
   tocsin serve --accept-loss                        once, after T406: start without what is lost
   tocsin serve --accept-clock                       once, after weeks off: leases that are over end
 """
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--data", metavar="DIR", help="the data directory (tocsin-data)")
-    parser.add_argument("--http", metavar="HOST:PORT", help="where to listen (127.0.0.1:8400)")
+    add_serve_options(parser)
     parser.add_argument(
         "--frames",
         metavar="HOST:PORT",
@@ -43,15 +47,15 @@ def add_arguments(parser: Parser) -> None:
         help="where to listen for events of pegasus-monitord, by TCP (off)",
     )
     parser.add_argument(
-        "--tls-cert", metavar="FILE", help="the broker's certificate, which turns TLS on"
+        "--link",
+        metavar="HOST:PORT",
+        help="where to listen for other brokers, or off (127.0.0.1:8403)",
     )
-    parser.add_argument("--tls-key", metavar="FILE", help="the key of that certificate")
-    parser.add_argument("--config", metavar="FILE", help="a settings file (tocsin.toml)")
     parser.add_argument(
-        "--open",
-        action="store_true",
-        default=None,
-        help="listen beyond this machine without protection",
+        "--peer",
+        metavar="HOST:PORT[,...]",
+        action="append",
+        help="a broker to connect to; with commas, standby peers of which one is used",
     )
     parser.add_argument(
         "--trust",
@@ -59,73 +63,31 @@ def add_arguments(parser: Parser) -> None:
         action="append",
         help="a host or network whose sinks get events without the consent handshake",
     )
-    parser.add_argument(
-        "--accept-loss",
-        action="store_true",
-        help="start although acknowledged events are missing (T406); numbers are not reused",
-    )
-    parser.add_argument(
-        "--accept-clock",
-        action="store_true",
-        help="the machine's clock is right, however far it is from the last time in the log",
-    )
-    parser.add_argument(
-        "--log-format", choices=("text", "json"), default="text", help="the form of log lines"
-    )
-    add_json(parser)
 
 
 def run(arguments: Namespace) -> int:
-    from tocsin.config import find_file, load
     from tocsin.drivers import serve
-    from tocsin.drivers.notes import Notes
 
     flags = {
-        "log.directory": arguments.data,
-        "http.address": arguments.http,
-        "http.open": arguments.open,
-        "http.tls_certificate": arguments.tls_cert,
-        "http.tls_key": arguments.tls_key,
         "frames.address": arguments.frames,
         "frames.archive": arguments.archive,
         "soap_tcp.address": arguments.soap_tcp,
         "pegasus.address": arguments.pegasus,
+        "overlay.address": arguments.link,
+        "overlay.peers": arguments.peer,
         "delivery.trusted": arguments.trust,
     }
-    settings, _ = load(flags, os.environ, find_file(arguments.config, os.environ))
-
-    def ready(addresses: dict[str, object]) -> None:
-        if arguments.json:
-            show_json(addresses)
-            _flush()
-        else:
-            url = f"{settings.http.scheme}://{addresses['http']}"
-            say(_welcome(url, addresses, settings.log.directory))
-
-    notes = Notes(as_json=arguments.log_format == "json")
-    return serve.run(
-        settings,
-        ready,
-        notes,
-        accept_loss=arguments.accept_loss,
-        accept_clock=arguments.accept_clock,
-    )
+    return run_service(serve.run, arguments, flags, _welcome)
 
 
-def _flush() -> None:
-    import sys
-
-    sys.stdout.flush()
-
-
-def _welcome(url: str, addresses: dict[str, object], directory: str) -> str:
+def _welcome(url: str, addresses: Addresses, settings: Settings) -> str:
     named = "" if url == "http://127.0.0.1:8400" else f" --broker {url}"
     others = {"frames": "gma", "soap_tcp": "soap.tcp"}
     also = "".join(
         f", {scheme}://{addresses[name]}" for name, scheme in others.items() if name in addresses
     )
     return (
-        f"tocsin listens on {url}{also} and stores events in {directory}\n"
+        f"tocsin listens on {url}{also} and stores events in {settings.log.directory}\n"
         f"Follow events:    tocsin sub{named} 'lead/**'\n"
         f"Publish one:      tocsin pub{named} lead/ohio/radar '{{\"load5\": 7}}'\n"
         "Stop with Ctrl-C."

@@ -105,6 +105,7 @@ def _lines(status: dict[str, Any]) -> list[tuple[str, object]]:
         ("dead letters", f"{status['dead_letters']:,}"),
         ("monitor", _monitor(status["monitor"])),
         ("archive", _archive(status["archive"])),
+        ("overlay", _overlay(status.get("overlay"))),
         ("disk", room),
     ]
 
@@ -119,6 +120,17 @@ def _archive(archive: dict[str, Any]) -> str:
     if not archive["on"]:
         return f"off: {archive['problem']}" if archive["problem"] else "off"
     return f"on, up to number {archive['through']:,}, {archive['waiting']:,} events waiting"
+
+
+def _overlay(overlay: dict[str, Any] | None) -> str | None:
+    if overlay is None:
+        return None
+    if not overlay["neighbours"] and not overlay["peers_not_linked"]:
+        return "no links to other brokers"
+    lost = overlay["peers_not_linked"]
+    text = f"{overlay['up']:,} of {overlay['neighbours']:,} neighbours up, "
+    text += f"{overlay['reached']:,} other brokers reached"
+    return f"{text}, {lost:,} peers not linked (`tocsin overlay`)" if lost else text
 
 
 def _lasting(seconds: float) -> str:

@@ -210,7 +210,7 @@ def _renew(rest: Rest, arguments: Namespace) -> int:
 
 
 def _many(rest: Rest, arguments: Namespace) -> int:
-    from tocsin.cli.bulk import act, must_choose
+    from tocsin.cli.bulk import apply_to_each, must_choose
     from tocsin.cli.rest import item
 
     must_choose(arguments, bool(arguments.ids or arguments.filter))
@@ -228,5 +228,7 @@ def _many(rest: Rest, arguments: Namespace) -> int:
 
     removes = arguments.action == "rm"
     verb = {"rm": "remove", "pause": "pause", "resume": "resume"}[arguments.action]
-    asks = not arguments.ids and removes
-    return act(arguments, verb, "subscription", ids, remove if removes else change, asks=asks)
+    confirm = not arguments.ids and removes
+    return apply_to_each(
+        arguments, verb, "subscription", ids, remove if removes else change, confirm=confirm
+    )

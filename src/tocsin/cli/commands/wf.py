@@ -175,7 +175,7 @@ def _count(text: str) -> int:
 
 
 def _add_ls(parser: ArgumentParser) -> None:
-    from tocsin.monitor.records import RUN_STATES
+    from tocsin.wire.api.run_views import RUN_STATES
 
     parser.add_argument("--state", choices=RUN_STATES, help="only those in this state")
     parser.add_argument("--workflow", metavar="NAME", help="only those of this workflow")

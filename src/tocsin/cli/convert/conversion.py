@@ -17,9 +17,9 @@ from lxml import etree
 
 from tocsin import safexml
 from tocsin.cli.convert.capture import CapturedMessage, read_capture
+from tocsin.client.soap.faults import is_fault
 from tocsin.client.soap.notifications import HOLDERS, notifications
 from tocsin.client.soap.outgoing import with_sender
-from tocsin.client.soap.refused import is_fault
 from tocsin.client.soap.versions import versions_of
 from tocsin.errors import BadEvent, BadSetting
 from tocsin.event.event import Event
@@ -53,7 +53,6 @@ SOAP_FORMS: Final = {
     "wsn10": "wsn10",
 }
 FORMS: Final = (*SOAP_FORMS, "cloudevents", "cloudevents-xml", "gma")
-READ_AS: Final = ("auto", "soap", "cloudevents", "payload")
 LIMITS: Final = Limits(event_bytes_max=64 << 20)
 
 _OWN_ID: Final = "urn:tocsin:event:"
@@ -229,13 +228,13 @@ def write_event(
     spec = SOAP_FORMS.get(form)
     if spec is None:
         raise BadSetting(f"there is no form {form!r}", remedy=f"Choose one of {', '.join(FORMS)}.")
-    spoken = versions_of(spec, soap, addressing)
+    versions = versions_of(spec, soap, addressing)
     is_eventing = spec.startswith("wse")
     terms = SoapTerms(
-        spec=spec, soap=spoken.soap, wsa=spoken.wsa, form="raw" if is_eventing else "wrapped"
+        spec=spec, soap=versions.soap, wsa=versions.wsa, form="raw" if is_eventing else "wrapped"
     )
     pieces = (wse if is_eventing else wsn).pieces([event], terms)
-    return message(ConsumerParts(envelope_start(spoken.soap)), with_sender(pieces, event, terms))
+    return message(ConsumerParts(envelope_start(versions.soap)), with_sender(pieces, event, terms))
 
 
 def in_every_form(

@@ -13,7 +13,9 @@ from tocsin.cli.demo import (
     history,
     mediation,
     metrics,
+    overlay,
     performance_events,
+    resources,
     run_command,
     workflow,
 )
@@ -26,6 +28,8 @@ PARTS = (
     ("A webhook refuses an event, and gets it after it is repaired", dead_letter.run),
     ("Five Web-services specifications and CloudEvents through one broker", mediation.run),
     ("A host monitor, its consumers, and an archive that is killed", performance_events.run),
+    ("Machines are found by what is free on them, and watched", resources.run),
+    ("Three linked brokers: heard and found from the far end, past a dead middle", overlay.run),
     (
         "A workflow: how long it takes, why it failed, and a broker that dies meanwhile",
         workflow.run,
@@ -53,7 +57,7 @@ def main(arguments: Namespace) -> int:
         if arguments.json:
             show_json(demo.results)
         if arguments.keep:
-            demo.print(f"\nThe broker keeps_data: {demo.url} (Ctrl-C ends it)")
+            demo.print(f"\nThe broker keeps running: {demo.url} (Ctrl-C ends it)")
             demo.wait()
         else:
             demo.print(f"\nDone. `make demo STAY=1` keeps the broker up; its page was {demo.url}/")

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from tocsin.client import Consumer, Publisher
@@ -16,9 +16,14 @@ Reading = dict[str, object]
 
 
 class Instrument(threading.Thread):
-    """Publishes its readings one after the other, each until it is acknowledged."""
+    """Publishes its readings one after the other, each until it is acknowledged.
 
-    def __init__(self, broker: str, name: str, topic: str, readings: list[Reading]) -> None:
+    A reading is an object, published as JSON, or a document in XML.
+    """
+
+    def __init__(
+        self, broker: str, name: str, topic: str, readings: Sequence[Reading | bytes]
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self._broker = broker
         self.source = f"/lab/{name}"
@@ -29,7 +34,13 @@ class Instrument(threading.Thread):
     def run(self) -> None:
         with Publisher(self._broker, source=self.source, patience_s=30.0) as publisher:
             for number, reading in enumerate(self._readings, start=1):
-                publisher.publish(self._topic, reading, id=str(number), type="org.example.reading")
+                publisher.publish(
+                    self._topic,
+                    reading,
+                    id=str(number),
+                    type="org.example.reading",
+                    content_type="application/xml" if isinstance(reading, bytes) else None,
+                )
                 self.acknowledged = number
 
 

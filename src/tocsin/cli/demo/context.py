@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
+from tocsin.cli.demo.broker_process import BrokerProcess
 from tocsin.cli.render import colour, table
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import NothingArrived
 
-STOP_S = 5.0
 WAIT_S_MAX = 40.0  # no part waits longer than this for a condition
 SETTINGS = {
     "TOCSIN_ARCHIVE__ROLL_S": "1",  # the default is ten seconds
@@ -35,69 +31,43 @@ class DemoContext:
         self.keeps_data = keeps_data
         self.results: dict[str, Any] = {}
         self._quiet = quiet
-        self._address = "127.0.0.1:0"
-        self.frames = "127.0.0.1:0"
-        self._broker: subprocess.Popen[bytes] | None = None
+        self._broker = BrokerProcess(directory, frames="127.0.0.1:0", settings=SETTINGS)
 
     @property
     def url(self) -> str:
-        return f"http://{self._address}"
+        return self._broker.url
+
+    @property
+    def frames(self) -> str:
+        return self._broker.frames
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._broker is not None and self._broker.poll() is None:
-            self._broker.send_signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._broker.wait(STOP_S)
-            self.kill()
+    def __exit__(self, *_: object) -> None:
+        self._broker.stop()
 
     def start(self) -> float:
         """Start the broker, on the port it had before. Returns the seconds until it was ready."""
-        begun = time.perf_counter()
-        command = [sys.executable, "-m", "tocsin", "serve", "--json"]
-        command += ["--data", str(self.directory), "--http", self._address]
-        command += ["--frames", self.frames, "--soap-tcp", "off"]
-        with open(os.devnull, "wb") as nowhere:
-            self._broker = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=nowhere, env={**os.environ, **SETTINGS}
-            )
-        assert self._broker.stdout is not None
-        line = self._broker.stdout.readline()
-        if not line:
-            raise NothingArrived(
-                "the broker did not start", remedy=f"Run: {' '.join(command)}, and read why."
-            )
-        addresses = json.loads(line)
-        self._address, self.frames = addresses["http"], addresses["frames"]
-        return time.perf_counter() - begun
+        return self._broker.start()
 
     def kill(self) -> None:
         """kill -9: no clean shutdown, no last write."""
-        assert self._broker is not None
         self._broker.kill()
-        self._broker.wait()
-        if self._broker.stdout is not None:
-            self._broker.stdout.close()
 
     def wait(self) -> None:
         """Until the broker ends, or Ctrl-C."""
-        assert self._broker is not None
         with contextlib.suppress(KeyboardInterrupt):
             self._broker.wait()
 
-    def request(self, method: str, path: str, body: object = None) -> Any:
-        """Call the broker's API; the JSON of its response, or its text."""
+    def request(
+        self, method: str, path: str, body: object = None, broker: str | None = None
+    ) -> Any:
+        """Call the API of a broker, this one's if none is named; its JSON, or its text."""
         data = b"" if body is None else json.dumps(body).encode()
         headers = [("Content-Type", "application/json")] if body is not None else []
-        answer = Connection(self.url).request(method, path, body=data, headers=headers)
+        answer = Connection(broker or self.url).request(method, path, body=data, headers=headers)
         text = answer.body.decode()
         return json.loads(text) if text.startswith(("{", "[")) else text
 

@@ -2,50 +2,33 @@
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
 from tocsin.cli.demo.context import DemoContext
 from tocsin.client import Publisher
+from tocsin.client.transport.http_listener import HttpAnswer, HttpListener
 from tocsin.errors import SomeFailed
 
 
-class RefusingWebhook(ThreadingHTTPServer):
+class RefusingWebhook(HttpListener):
     """A webhook that refuses one event until it is repaired."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
         self.repaired = False
         self.taken: list[str] = []
+        super().__init__("127.0.0.1", 0, self._handle)
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/hook"
+        return f"http://127.0.0.1:{self.port}/hook"
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: RefusingWebhook
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers.get("content-length", "0")))
-        event = str(self.headers["ce-id"])
-        if event == "picky-2" and not self.server.repaired:
-            self.send_error(422, "cannot read this")
-            return
-        self.server.taken.append(event)
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """No access log."""
+    def _handle(self, method: str, path: str, headers: dict[str, str], body: bytes) -> HttpAnswer:
+        if headers["ce-id"] == "picky-2" and not self.repaired:
+            return HttpAnswer(422, b"cannot read this")
+        self.taken.append(headers["ce-id"])
+        return HttpAnswer(204)
 
 
 def run(demo: DemoContext) -> None:
     with RefusingWebhook() as sink:
-        threading.Thread(target=sink.serve_forever, daemon=True).start()
         subscription = demo.request(
             "POST", "/subscriptions", {"sink": sink.url, "filters": [{"topic": "demo/picky"}]}
         )
@@ -60,7 +43,6 @@ def run(demo: DemoContext) -> None:
         sink.repaired = True
         demo.request("POST", f"/deadletters/{letter['id']}/redrive")
         left = demo.request("GET", where)["deadletters"]
-        sink.shutdown()
     demo.request("DELETE", f"/subscriptions/{subscription['id']}")
     demo.results["refusal"] = {"taken": sink.taken, "dead_letters_left": len(left)}
     if sink.taken != ["picky-1", "picky-3", "picky-2"] or left:

@@ -118,6 +118,30 @@ def _trouble(view: dict[str, Any]) -> str | None:
     return None
 
 
+def peer_findings(rest: Rest) -> list[Finding]:
+    """The peers that the broker is to connect to, which it tries all the time, and why not."""
+    answer = rest.request("GET", "/overlay?rows=0")
+    if answer.status == 404:
+        return []  # an older broker, or a service of boxes
+    overlay = answer.value()
+    found = [_peer(each) for each in overlay["peers"]]
+    if found:
+        return found
+    up = sum(each["state"] == "up" for each in overlay["neighbours"])
+    return [Finding("ok", "overlay", f"{plural(up, 'neighbour')}, no peers to connect to")]
+
+
+def _peer(peer: dict[str, Any]) -> Finding:
+    names, error = " or ".join(peer["addresses"]), peer["error"]
+    if peer["state"] == "linked":
+        return Finding("ok", "peer", f"{peer['used']} is linked, broker {peer['broker']}")
+    if error is None:
+        return Finding("warn", "peer", f"{names} is not linked yet", "See `tocsin overlay`.")
+    return Finding(
+        "warn", "peer", f"{names}: {error['problem']} [{error['code']}]", error["remedy"]
+    )
+
+
 def log_findings(rest: Rest) -> list[Finding]:
     """Damaged records that the running broker came across."""
     damaged = int(_figure(rest, CORRUPT_FIGURE) or 0)

@@ -92,7 +92,7 @@ def _refuse_password(address: str) -> None:
 def run(arguments: Namespace) -> int:
     begun_s = time.monotonic()
     job = _job(arguments)
-    from tocsin.cli.pipeline.publish import Outlet
+    from tocsin.cli.pipeline.publish import TablePublisher
     from tocsin.cli.progress import Progress
     from tocsin.pipeline.job import already_made
     from tocsin.pipeline.job import run as run_job
@@ -107,8 +107,10 @@ def run(arguments: Namespace) -> int:
         spark = session_for(arguments, job)
         started_s = time.monotonic() - begun_s
         try:
-            out = Outlet(spark, job, arguments.publish)
-            done = _plainly(lambda: run_job(spark, job, progress.step), verbose=arguments.verbose)
+            out = TablePublisher(spark, job, arguments.publish)
+            done = _run_traced(
+                lambda: run_job(spark, job, progress.step), verbose=arguments.verbose
+            )
             sent = out.send_held()
         finally:
             spark.stop()
@@ -183,7 +185,7 @@ def _moment(text: str | None, option: str) -> datetime | None:
     return hour.replace(hour=0) if "d" in text.lower() else hour
 
 
-def _plainly(work: Callable[[], Any], *, verbose: bool) -> Any:
+def _run_traced(work: Callable[[], Any], *, verbose: bool) -> Any:
     try:
         return work()
     except PipelineFailed as error:
@@ -247,7 +249,7 @@ def stream(arguments: Namespace) -> int:
             raise BadPipelineOption(
                 f"--{name} must be a number above zero", remedy="Give another number."
             )
-    from tocsin.cli.pipeline.publish import Outlet
+    from tocsin.cli.pipeline.publish import TablePublisher
     from tocsin.pipeline.stream import Pace, StreamJob
 
     pace = Pace(
@@ -260,14 +262,14 @@ def stream(arguments: Namespace) -> int:
     if not arguments.json:
         say("starting Spark")
     spark = session_for(arguments, job)
-    out = Outlet(spark, job, arguments.publish)
+    out = TablePublisher(spark, job, arguments.publish)
     show_progress = _print_progress_json if arguments.json else _print_progress
-    streaming = StreamJob(spark, job, pace, show_progress, out.send_or_complain)
+    streaming = StreamJob(spark, job, pace, show_progress, out.send_or_report)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: streaming.stop())
     try:
-        _plainly(streaming.run, verbose=arguments.verbose)
-        out.must_be_done()
+        _run_traced(streaming.run, verbose=arguments.verbose)
+        out.require_sent()
     finally:
         spark.stop()
     return 0
@@ -341,7 +343,7 @@ def quality(arguments: Namespace) -> int:
 
     spark = started(arguments, "fast", {})
     try:
-        checks = _plainly(lambda: current_findings(spark, directory), verbose=arguments.verbose)
+        checks = _run_traced(lambda: current_findings(spark, directory), verbose=arguments.verbose)
     finally:
         spark.stop()
     if arguments.json:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tocsin.pipeline.job import Job
 
 
-class Outlet:
+class TablePublisher:
     """A place to which editions are sent, or none."""
 
     def __init__(self, spark: SparkSession, job: Job, place: str | None) -> None:
@@ -37,7 +37,7 @@ class Outlet:
         with State(self._tables).held():
             return self._send()
 
-    def send_or_complain(self) -> None:
+    def send_or_report(self) -> None:
         """The same for a stream: what fails is tried again with the next edition."""
         if self._place is None:
             return
@@ -48,7 +48,7 @@ class Outlet:
             self._failed = failed
             print(failed, file=sys.stderr, flush=True)
 
-    def must_be_done(self) -> None:
+    def require_sent(self) -> None:
         """Raises PublicationFailed if the last edition is not there."""
         if self._failed is not None:
             raise self._failed

@@ -15,17 +15,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from tocsin.cli.format import lasting, percent, size
+from tocsin.cli.format import duration_text, percent, size
 from tocsin.cli.pipeline.row_filter import Where
 from tocsin.cli.render import say, show_json
-from tocsin.cli.wf.tables import (
+from tocsin.cli.tables import (
     INDENT,
     cell,
-    cut,
-    lines_of_table,
+    display_width,
     screen_width,
     show_lines,
-    wide,
+    table_lines,
+    truncate,
 )
 from tocsin.errors.pipeline import BadPipelineOption
 from tocsin.tables.published import Published, files_of, read_current, require, unreadable
@@ -210,7 +210,7 @@ def _print(table: str, rows: pa.Table, *, is_chosen: bool) -> None:
         if pa.types.is_integer(kind) or pa.types.is_floating(kind)
     )
     cells = [[_cut(text) for text in row[:fitting]] for row in listed]
-    show_lines(lines_of_table(names[:fitting], cells, width=width, right=right))
+    show_lines(table_lines(names[:fitting], cells, width=width, right=right))
     if not listed:
         say("no rows")
     hidden = len(TABLES[table].names) - fitting
@@ -219,15 +219,17 @@ def _print(table: str, rows: pa.Table, *, is_chosen: bool) -> None:
 
 
 def _cut(text: str | None) -> str | None:
-    return None if text is None else cut(cell(text), COLUMN_CHARS_MAX)
+    return None if text is None else truncate(cell(text), COLUMN_CHARS_MAX)
 
 
 def _fitting(names: Sequence[str], listed: list[list[str | None]], width: int) -> int:
     """How many of the first columns stand side by side."""
     room = width
     for number, name in enumerate(names):
-        widest = max((wide(cell(row[number])) for row in listed), default=0)
-        room -= max(wide(name), min(widest, COLUMN_CHARS_MAX)) + (len(INDENT) if number else 0)
+        widest = max((display_width(cell(row[number])) for row in listed), default=0)
+        room -= max(display_width(name), min(widest, COLUMN_CHARS_MAX)) + (
+            len(INDENT) if number else 0
+        )
         if room < 0 and number >= COLUMNS_MIN:
             return number
     return len(names)
@@ -256,7 +258,7 @@ def _number(name: str, value: float) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return "-"
     if name.endswith("_s"):
-        return lasting(value) if value >= 0 else f"-{lasting(-value)}"
+        return duration_text(value) if value >= 0 else f"-{duration_text(-value)}"
     if name.endswith("_bytes") or name == "bytes":
         return size(value)
     if name in _SHARES:

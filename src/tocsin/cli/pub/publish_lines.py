@@ -9,7 +9,7 @@ from tocsin.cli.failure import error_text
 from tocsin.cli.progress import Progress
 from tocsin.cli.pub.line_events import Line, LineEvents, blocks
 from tocsin.cli.render import plural, say, show_json
-from tocsin.client.batching import Batch, Pipeline, Stored
+from tocsin.client.batching import Batch, BatchSender, Stored
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import BadEvent, SomeFailed, TocsinError
 
@@ -62,16 +62,16 @@ def publish_lines(
         count = _Count(progress, keep_going=keep_going)
         # No broker at the start is an error at once; one that goes away is waited for.
         connection.request("GET", "/livez").value()
-        pipeline = Pipeline(connection, count.settle, patience_s=patience_s)
+        sender = BatchSender(connection, count.settle, patience_s=patience_s)
         try:
             for block in blocks(source):
-                _publish_block(block, make, pipeline, count)
-            pipeline.drain()
+                _publish_block(block, make, sender, count)
+            sender.drain()
         except TocsinError:
             say(f"{plural(count.stored, 'event')} stored before this:")
             raise
         except KeyboardInterrupt:
-            _print_interrupted(pipeline, count)
+            _print_interrupted(sender, count)
             raise
     if as_json:
         show_json({"stored": count.stored, "failed": count.failed, "last": count.last})
@@ -85,7 +85,7 @@ def publish_lines(
     return 0
 
 
-def _publish_block(block: list[Line], make: LineEvents, pipeline: Pipeline, count: _Count) -> None:
+def _publish_block(block: list[Line], make: LineEvents, sender: BatchSender, count: _Count) -> None:
     """Send the events of the lines; a bad line is reported when those above it are settled."""
     batch, bad = Batch([], []), list[tuple[int, BadEvent]]()
     for line in block:
@@ -97,16 +97,16 @@ def _publish_block(block: list[Line], make: LineEvents, pipeline: Pipeline, coun
             if not count.keep_going:
                 break
     if batch.events:
-        pipeline.offer(batch)
+        sender.offer(batch)
     if bad or not block:
-        pipeline.drain()
+        sender.drain()
     for number, why in bad:
         count.bad(number, why)
 
 
-def _print_interrupted(pipeline: Pipeline, count: _Count) -> None:
+def _print_interrupted(sender: BatchSender, count: _Count) -> None:
     with suppress(TocsinError):
-        pipeline.hurry(INTERRUPTED_S)
-    left = pipeline.unsettled
+        sender.shorten_timeouts(INTERRUPTED_S)
+    left = sender.unsettled
     more = f"; {left:,} more may or may not be stored" if left else ""
     say(f"interrupted: {plural(count.stored, 'event')} stored{more}")

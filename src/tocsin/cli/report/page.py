@@ -22,7 +22,7 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 
 def page(
-    source: Source, title: str, now: datetime, when: ReportPeriod | None, sections: list[Section]
+    source: Source, title: str, now: datetime, period: ReportPeriod | None, sections: list[Section]
 ) -> str:
     """The whole document."""
     head = tag(
@@ -37,7 +37,7 @@ def page(
     links = [tag("li", tag("a", each.title, href=f"#{each.key}")) for each in sections]
     body = tag(
         "body",
-        tag("header", tag("h1", title), _made(source, now, when), class_="top"),
+        tag("header", tag("h1", title), _created(source, now, period), class_="top"),
         tag("nav", tag("ul", *links), aria_label="Sections"),
         tag("main", _overview(source, sections), *(_section(each) for each in sections)),
     )
@@ -59,7 +59,7 @@ def _section(section: Section) -> Html:
     )
 
 
-def _made(source: Source, now: datetime, when: ReportPeriod | None) -> Html:
+def _created(source: Source, now: datetime, period: ReportPeriod | None) -> Html:
     found = source.found
     age_s = max((now - found.made).total_seconds(), 0.0)
     details = [
@@ -67,15 +67,15 @@ def _made(source: Source, now: datetime, when: ReportPeriod | None) -> Html:
         f"{rough_duration_text(age_s)} ago, from the events up to {count(found.through)}",
         *window_text(found.manifest.since, found.manifest.until),
     ]
-    words = f"{', '.join(details)}."
-    if when is None:
-        return tag("p", words)
-    span = tag("b", f"{day(when.span.start)} to {day(when.span.end)}")
-    lines = [tag("p", span, " · all times are UTC"), tag("p", words)]
-    if when.outside:
+    text = f"{', '.join(details)}."
+    if period is None:
+        return tag("p", text)
+    span = tag("b", f"{day(period.buckets.start)} to {day(period.buckets.end)}")
+    lines = [tag("p", span, " · all times are UTC"), tag("p", text)]
+    if period.outside:
         astray = (
             f"With a time outside of this period (wrong clocks, or old events), left out of plots "
-            f"over time: {plural(when.outside, when.what)}."
+            f"over time: {plural(period.outside, period.what)}."
         )
         lines.append(tag("p", astray))
     return join(lines)
@@ -129,7 +129,7 @@ def _findings(sections: list[Section]) -> Html | None:
     items = [
         tag(
             "li",
-            each.words,
+            each.text,
             " ",
             tag("a", section.title, href=f"#{section.key}"),
             class_="bad" if each.is_bad else "good",

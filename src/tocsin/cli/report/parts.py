@@ -9,7 +9,7 @@ from typing import Any
 from tocsin.cli.report.markup import Child, Html, join, tag, text
 from tocsin.cli.report.numbers import count, hours
 
-ROWS_BEHIND_MAX = 60  # of the table behind a plot
+DATA_ROWS_MAX = 60  # of the table behind a plot
 LABEL_CHARS_MAX = 34
 
 Cells = Sequence[Child]
@@ -30,7 +30,7 @@ class Section:
 class Finding:
     """A sentence, and how much it matters: what was lost, in seconds where known."""
 
-    words: Html
+    text: Html
     weight: float
     is_bad: bool = True
 
@@ -54,7 +54,7 @@ def useful_and_wasted(row: Mapping[str, Any]) -> list[Slice]:
     ]
 
 
-def brief(value: object, chars_max: int = LABEL_CHARS_MAX) -> Html:
+def ellipsis(value: object, chars_max: int = LABEL_CHARS_MAX) -> Html:
     """A name that may be long: its beginning and its end, and all of it where the pointer rests."""
     shown = str(value)
     if len(shown) <= chars_max:
@@ -63,7 +63,7 @@ def brief(value: object, chars_max: int = LABEL_CHARS_MAX) -> Html:
     return tag("span", f"{shown[: chars_max - end - 1]}…{shown[-end:]}", title=shown)
 
 
-def shortened(value: object, chars_max: int) -> str:
+def truncated(value: object, chars_max: int) -> str:
     """The same as a text, where there is no room for more."""
     shown = str(value)
     return shown if len(shown) <= chars_max else f"{shown[: chars_max - 1]}…"
@@ -87,7 +87,7 @@ def grid(
     return tag("div", table, class_="scroll", tabindex="0")
 
 
-def left_out(shown: int, whole: int, what: str) -> Html:
+def omitted_note(shown: int, whole: int, what: str) -> Html:
     """How many of them are listed; empty if all are."""
     if whole <= shown:
         return Html()
@@ -108,7 +108,9 @@ def bar(slices: Sequence[Slice], most: float) -> Html:
     return tag("svg", *drawn, class_="bar", role="img", aria_label=label)
 
 
-def span(low: float, middle: float, high: float, most: float, title: str, done: float) -> Html:
+def progress_bar(
+    low: float, middle: float, high: float, most: float, title: str, done: float
+) -> Html:
     """A bar of what is done, then from the least to the most that may come, its middle marked."""
 
     def part(value: float) -> float:
@@ -132,24 +134,24 @@ def _place(at: float, width: float) -> dict[str, str | float]:
     return {"x": f"{at:.2f}%", "y": 1, "width": f"{max(width, 0.15):.2f}%", "height": 12}
 
 
-def figure(caption: Child, drawing: Html, behind: Html | None = None, note: Child = None) -> Html:
+def figure(caption: Child, drawing: Html, data: Html | None = None, note: Child = None) -> Html:
     """A plot with its caption above, and the same as a table for who cannot or will not see it."""
     return tag(
         "figure",
         tag("figcaption", caption),
         drawing,
         None if note is None else tag("p", note, class_="note"),
-        None if behind is None else tag("details", tag("summary", "The same as a table"), behind),
+        None if data is None else tag("details", tag("summary", "The same as a table"), data),
     )
 
 
-def behind(headers: Sequence[str], rows: Sequence[Cells], *, kinds: str = "") -> Html:
+def data_table(headers: Sequence[str], rows: Sequence[Cells], *, kinds: str = "") -> Html:
     """The table behind a plot, cut to what a person may read."""
-    cut = left_out(ROWS_BEHIND_MAX, len(rows), "rows")
-    return join([grid(headers, rows[:ROWS_BEHIND_MAX], kinds=kinds), cut])
+    cut = omitted_note(DATA_ROWS_MAX, len(rows), "rows")
+    return join([grid(headers, rows[:DATA_ROWS_MAX], kinds=kinds), cut])
 
 
-def multiples(figures: Sequence[Html]) -> Html:
+def small_multiples(figures: Sequence[Html]) -> Html:
     """Small plots side by side, as many as fit."""
     return tag("div", *figures, class_="multiples")
 
@@ -167,11 +169,11 @@ def legend(entries: Sequence[tuple[str, str]]) -> Html:
     return tag("ul", *items, class_="legend")
 
 
-def nothing(words: str) -> Html:
+def placeholder(text: str) -> Html:
     """Where a plot would be, if there were something to draw."""
-    return tag("p", words, class_="nothing")
+    return tag("p", text, class_="nothing")
 
 
-def pair(workflow: object, activity: object) -> Html:
+def activity_label(workflow: object, activity: object) -> Html:
     """An activity and the workflow it is of, the second in small letters."""
-    return join([brief(activity), tag("small", brief(workflow))])
+    return join([ellipsis(activity), tag("small", ellipsis(workflow))])

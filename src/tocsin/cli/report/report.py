@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from tocsin.cli.report.page import page
-from tocsin.cli.report.period import when
+from tocsin.cli.report.period import report_period
 from tocsin.cli.report.sections.activities import activities
 from tocsin.cli.report.sections.costs import costs
 from tocsin.cli.report.sections.deliveries import deliveries, discoveries
@@ -26,20 +26,20 @@ TITLE = "Workflow report"
 
 def report(tables_dir: Path, *, out: Path | None = None, title: str = TITLE, now: datetime) -> str:
     """The page as HTML, written to `out` if given. Raises NoTables if there is nothing to read."""
-    html = read_current(tables_dir, lambda found: _made(Source(found), title, now))
+    html = read_current(tables_dir, lambda found: _render(Source(found), title, now))
     if out is not None:
         _write(out, html)
     return html
 
 
-def _made(source: Source, title: str, now: datetime) -> str:
-    span = when(source)
+def _render(source: Source, title: str, now: datetime) -> str:
+    period = report_period(source)
     sections = [
-        workflows(source, span),
+        workflows(source, period),
         activities(source),
-        failures(source, span),
+        failures(source, period),
         durations(source),
-        usage(source, span),
+        usage(source, period),
         trends(source),
         costs(source),
         estimates(source),
@@ -47,7 +47,7 @@ def _made(source: Source, title: str, now: datetime) -> str:
         discoveries(source),
         quality(source),
     ]
-    return page(source, title, now, span, sections)
+    return page(source, title, now, period, sections)
 
 
 def _write(out: Path, html: str) -> None:

@@ -34,8 +34,8 @@ class Scale:
         low, high, at = self.low, self.high, value
         if self.is_log:
             low, high, at = math.log(low), math.log(high), math.log(max(value, 1e-300))
-        part = 0.5 if high <= low else min(max((at - low) / (high - low), 0.0), 1.0)
-        return self.start + part * (self.end - self.start)
+        bucket = 0.5 if high <= low else min(max((at - low) / (high - low), 0.0), 1.0)
+        return self.start + bucket * (self.end - self.start)
 
 
 def ceiling(value: float, steps: int = 4) -> tuple[float, list[float]]:
@@ -75,77 +75,77 @@ def _nice_step(value: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
-    """A segment of time cut into equal parts, each whole hours."""
+class TimeBuckets:
+    """A period of time in equal buckets, each whole hours."""
 
     start: datetime
     step: timedelta
-    parts: int
+    count: int
 
     @property
     def end(self) -> datetime:
-        return self.start + self.parts * self.step
+        return self.start + self.count * self.step
 
     @property
     def step_s(self) -> float:
         return self.step.total_seconds()
 
-    def begins(self, part: int) -> datetime:
-        return self.start + part * self.step
+    def begins(self, bucket: int) -> datetime:
+        return self.start + bucket * self.step
 
-    def words(self) -> str:
-        """How long a part is: `day`, `week`, `6 hours`."""
+    def step_name(self) -> str:
+        """How long a bucket is: `day`, `week`, `6 hours`."""
         hours = round(self.step_s / 3_600)
         if hours % 24:
             return "hour" if hours == 1 else f"{hours} hours"
         days = hours // 24
         return {1: "day", 7: "week"}.get(days, f"{days} days")
 
-    def spoken(self) -> str:
+    def step_phrase(self) -> str:
         """The same in a sentence: `a day`, `an hour`, `6 hours`."""
-        words = self.words()
-        if words[0].isdigit():
-            return words
-        return f"an {words}" if words == "hour" else f"a {words}"
+        name = self.step_name()
+        if name[0].isdigit():
+            return name
+        return f"an {name}" if name == "hour" else f"a {name}"
 
-    def named(self, part: int) -> str:
-        begins = self.begins(part)
+    def label(self, bucket: int) -> str:
+        begins = self.begins(bucket)
         return f"{begins:%Y-%m-%d %H:%M}" if self.step_s < 86_400 else f"{begins:%Y-%m-%d}"
 
 
 _STEP_HOURS = (1, 2, 3, 6, 12, 24, 48, 168, 336, 672, 2_016, 8_736, 87_360)
 
 
-def period(first: datetime, last: datetime, parts_max: int) -> Period:
-    """From the first to the last moment in at most so many parts."""
+def time_buckets(first: datetime, last: datetime, count_max: int) -> TimeBuckets:
+    """From the first to the last moment in at most so many buckets."""
     first, last = first.astimezone(UTC), last.astimezone(UTC)
     whole_s = max((last - first).total_seconds(), 0.0)
-    fitting = (hours for hours in _STEP_HOURS if whole_s / (hours * 3_600) <= parts_max - 1)
-    step = timedelta(hours=next(fitting, math.ceil(whole_s / 3_600 / (parts_max - 1))))
+    fitting = (hours for hours in _STEP_HOURS if whole_s / (hours * 3_600) <= count_max - 1)
+    step = timedelta(hours=next(fitting, math.ceil(whole_s / 3_600 / (count_max - 1))))
     start = first.replace(minute=0, second=0, microsecond=0)
     if step >= timedelta(days=1):
         start = start.replace(hour=0)
-    parts = math.floor((last - start) / step) + 1
-    return Period(start, step, parts)
+    count = math.floor((last - start) / step) + 1
+    return TimeBuckets(start, step, count)
 
 
-def time_ticks(span: Period, ticks_max: int) -> list[tuple[int, str]]:
-    """Which parts are named on the axis, and how; the year where it changes."""
-    chosen = _steady(range(span.parts), ticks_max)
+def time_ticks(buckets: TimeBuckets, ticks_max: int) -> list[tuple[int, str]]:
+    """Which buckets are named on the axis, and how; the year where it changes."""
+    chosen = _every_nth(range(buckets.count), ticks_max)
     found: list[tuple[int, str]] = []
     year, day = None, None
-    for part in chosen:
-        begins = span.begins(part)
-        if span.step_s < 86_400 and span.parts * span.step_s <= 2 * 86_400:
+    for bucket in chosen:
+        begins = buckets.begins(bucket)
+        if buckets.step_s < 86_400 and buckets.count * buckets.step_s <= 2 * 86_400:
             name = f"{begins:%H:%M}"
-        elif begins.date() == day:  # several parts of one day: it is named once
+        elif begins.date() == day:  # several buckets of one day: it is named once
             continue
         else:
             name = f"{begins.day} {begins:%b}" + (f" {begins:%Y}" if begins.year != year else "")
         year, day = begins.year, begins.date()
-        found.append((part, name))
+        found.append((bucket, name))
     return found
 
 
-def _steady(parts: Sequence[int], ticks_max: int) -> Sequence[int]:
+def _every_nth(parts: Sequence[int], ticks_max: int) -> Sequence[int]:
     return parts[:: max(1, math.ceil(len(parts) / ticks_max))]

@@ -41,7 +41,7 @@ class Source:
     def table(self, name: str, columns: Sequence[str], where: Any = None) -> pa.Table:
         """The rows of a small table."""
         with _readable(name):
-            return _believable(self._dataset(name).to_table(columns=list(columns), filter=where))
+            return _plausible(self._dataset(name).to_table(columns=list(columns), filter=where))
 
     def grouped(
         self,
@@ -63,16 +63,16 @@ class Source:
             for batch in self._dataset(name).to_batches(columns=wanted, filter=where):
                 if not batch.num_rows:
                     continue
-                part = _believable(pa.Table.from_batches([batch]))
+                part = _plausible(pa.Table.from_batches([batch]))
                 part = shape(part) if shape else part
                 waiting.append(part.group_by(list(keys)).aggregate(list(sums)))
                 if sum(each.num_rows for each in waiting) > PARTIALS_ROWS_MAX:
-                    waiting = [_put_together(waiting, keys, sums)]
+                    waiting = [_merged(waiting, keys, sums)]
         if not waiting:
             empty = self._empty(name, wanted)
             empty = shape(empty) if shape else empty
             return empty.group_by(list(keys)).aggregate(list(sums))
-        return _put_together(waiting, keys, sums)
+        return _merged(waiting, keys, sums)
 
     def sample(self, name: str, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Row groups spread over the whole table, until `SAMPLE_ROWS_MAX` rows were read."""
@@ -89,7 +89,7 @@ class Source:
                 part = file.read_row_group(number, columns=known)
             read += part.num_rows
             if len(known) == len(columns):
-                yield _believable(part)
+                yield _plausible(part)
 
     def _dataset(self, name: str) -> ds.Dataset:
         if name not in self.found.tables:
@@ -122,7 +122,7 @@ def any_of(column: str, values: Sequence[str]) -> Any:
     return pc.field(column).isin(pa.array(list(values), pa.string()))
 
 
-def _believable(table: pa.Table) -> pa.Table:
+def _plausible(table: pa.Table) -> pa.Table:
     """The rows with null for numbers that are none, or that no sum could hold."""
     for place, column in enumerate(table.schema):
         if pa.types.is_floating(column.type):
@@ -133,7 +133,7 @@ def _believable(table: pa.Table) -> pa.Table:
     return table
 
 
-def _put_together(waiting: list[pa.Table], keys: Sequence[str], sums: Sums) -> pa.Table:
+def _merged(waiting: list[pa.Table], keys: Sequence[str], sums: Sums) -> pa.Table:
     again = [(f"{column}_{what}", _AGAIN[what]) for column, what in sums]
     whole = pa.concat_tables(waiting).group_by(list(keys)).aggregate(again)
     names = {f"{name}_{what}": name for name, what in again}

@@ -8,7 +8,7 @@ from argparse import Namespace
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from tocsin.integrations.command.child import Child, Ended, leave_like
+from tocsin.integrations.command.child import Child, Ended, exit_like
 
 if TYPE_CHECKING:
     from tocsin.integrations.command.reporter import RunReporter
@@ -39,7 +39,7 @@ def run_command(arguments: Namespace, command: list[str]) -> int:
     if arguments.json:
         seconds = (ended.at_ns - child.started_ns) / 1e9
         _print(_json(run_id, ended, seconds, is_reported=is_reported))
-    return leave_like(ended)
+    return exit_like(ended)
 
 
 def _json(run_id: str, ended: Ended, seconds: float, *, is_reported: bool) -> str:
@@ -98,9 +98,9 @@ def _follow(child: Child, reporter: RunReporter | None) -> Ended:
     """Wait for its end, and report its resource use from time to time."""
     if child.ended is not None:
         return child.ended
-    from tocsin.integrations.command.use import Use
+    from tocsin.integrations.command.process_usage import ProcessUsage
 
-    child.use = use = Use()
+    child.use = use = ProcessUsage()
 
     def look() -> None:
         with suppress(Exception):  # a process may end while it is looked at

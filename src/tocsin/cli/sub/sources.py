@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tocsin.cli.durations import instant_before, seconds
-from tocsin.client.incoming.box import BoxReader, Lease, page_messages, read_page
+from tocsin.client.incoming.box import BoxReader, Lease, page_messages
 from tocsin.client.incoming.live import LiveStream
 from tocsin.client.requests import JSON_HEADERS, box_body, query
 from tocsin.client.transport.connection import Connection
@@ -90,7 +90,7 @@ class LogSource:
 
     def read(self, deadline: float | None) -> list[Message] | None:
         target = "/events" + query(after=self._after, limit=PAGE_EVENTS_MAX, filter=self._text)
-        page = read_page(self._connection.request("GET", target), EventsPage)
+        page = self._connection.request("GET", target).read(EventsPage)
         if page.next <= self._after:
             return None
         self._after = page.next

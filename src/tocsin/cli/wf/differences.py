@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from tocsin.cli.format import ENDED, Clock, at, lasting, measured, spaced
+from tocsin.cli.format import ENDED, Clock, at, duration_text, measured, spaced
 from tocsin.cli.render import plural, say, show_json
 from tocsin.cli.rest import Rest, item
+from tocsin.cli.tables import field_lines, heading, screen_width, show_lines, table
 from tocsin.cli.wf.run_queries import Run, find_run, part, run_with_id
 from tocsin.cli.wf.runs import PAGE_WIDTH_MAX
-from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
 from tocsin.monitor.evolution.changes import brief
 
 VERSION_CHARS = 12
@@ -28,7 +28,7 @@ def compare(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         show_json(found)
         return 0
     rows = list(_differences(found))
-    show_lines(described([("A", str(a["id"])), ("B", str(b["id"]))], width=screen_width()))
+    show_lines(field_lines([("A", str(a["id"])), ("B", str(b["id"]))], width=screen_width()))
     if rows:
         heading("differences")
         table(("what", "A", "B"), rows, soft=frozenset({1, 2}))
@@ -66,7 +66,7 @@ def _shown(name: str, value: object) -> object:
     if value is None:
         return None
     if name == "duration_s" and isinstance(value, int | float):
-        return lasting(value)
+        return duration_text(value)
     if name == "version":
         return str(value)[:VERSION_CHARS]
     return measured(name, value) if name[:1].isupper() else value
@@ -87,7 +87,7 @@ def _print_durations(activities: Sequence[Mapping[str, Any]]) -> None:
         a, b = each.get("a") or {}, each.get("b") or {}
         counts = (a.get("count") or 0, b.get("count") or 0)
         failed = (a.get("failed") or 0, b.get("failed") or 0)
-        means = (lasting(a.get("mean_s")), lasting(b.get("mean_s")))
+        means = (duration_text(a.get("mean_s")), duration_text(b.get("mean_s")))
         rows.append((each.get("type"), *counts, *failed, *means, _times(each.get("ratio"))))
     heading("activities")
     headers = ("type", "A", "B", "failed A", "failed B", "mean A", "mean B", "B takes")
@@ -147,7 +147,7 @@ def _print_changes(found: Mapping[str, Any]) -> None:
         ("run before", before),
         ("its version", found.get("previous_version")),
     ]
-    show_lines(described(pairs, width=screen_width()))
+    show_lines(field_lines(pairs, width=screen_width()))
     rows = [change_row(each.get("pairs") or {}) for each in found.get("changes") or ()]
     if rows:
         heading("recorded changes")
@@ -225,8 +225,8 @@ def hints(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     if not found:
         say(_why_no_hints(run, answer.get("reason")))
         return 0
-    pairs = [(lasting(each["saves_s"]), str(each["why"])) for each in found]
-    show_lines(described(pairs, width=min(screen_width(), PAGE_WIDTH_MAX)))
+    pairs = [(duration_text(each["saves_s"]), str(each["why"])) for each in found]
+    show_lines(field_lines(pairs, width=min(screen_width(), PAGE_WIDTH_MAX)))
     say("the time before each is what it would save")
     return 0
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from tocsin.cli.format import ENDED, Clock, basis, lasting, table_origin
+from tocsin.cli.format import ENDED, Clock, basis, duration_text, table_origin
 from tocsin.cli.render import say, show_json
 from tocsin.cli.rest import Rest, item
+from tocsin.cli.tables import field_lines, screen_width, show_lines
 from tocsin.cli.wf.run_queries import find_run, part
 from tocsin.cli.wf.runs import PAGE_WIDTH_MAX, left_text, paint_state, progress_text, state_text
-from tocsin.cli.wf.tables import described, screen_width, show_lines
 from tocsin.errors import BadSetting
 
 PLAN_BYTES_MAX = 64 << 20
@@ -59,12 +59,15 @@ def _of_run(rest: Rest, arguments: Namespace, now: datetime) -> int:
         say("it is over; `tocsin wf history` shows how long its activities take")
     else:
         lines += [("time left", left_text(estimate, now)), *_why(estimate)]
-    show_lines(described(lines, width=min(screen_width(), PAGE_WIDTH_MAX), paint=paint_state))
+    show_lines(field_lines(lines, width=min(screen_width(), PAGE_WIDTH_MAX), paint=paint_state))
     return 0
 
 
 def _why(estimate: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
-    yield "in all", lasting(estimate["total_s"]) if estimate.get("total_s") is not None else None
+    yield (
+        "in all",
+        duration_text(estimate["total_s"]) if estimate.get("total_s") is not None else None,
+    )
     yield "why", estimate.get("reason")
     yield "based on", basis(estimate)
     yield "tables", table_origin(estimate)
@@ -75,11 +78,13 @@ def _print_total(estimate: dict[str, Any], arguments: Namespace) -> int:
     if arguments.json:
         show_json(estimate)
         return 0
-    total = lasting(estimate.get("total_s"))
+    total = duration_text(estimate.get("total_s"))
     if estimate.get("low_s") is not None and estimate.get("high_s") is not None:
-        total += f" (80%: {lasting(estimate['low_s'])} to {lasting(estimate['high_s'])})"
+        total += (
+            f" (80%: {duration_text(estimate['low_s'])} to {duration_text(estimate['high_s'])})"
+        )
     lines = [("takes", total), *list(_why(estimate))[1:]]
-    show_lines(described(lines, width=min(screen_width(), PAGE_WIDTH_MAX)))
+    show_lines(field_lines(lines, width=min(screen_width(), PAGE_WIDTH_MAX)))
     return 0
 
 

@@ -9,11 +9,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from tocsin.cli.format import Clock, at, excerpt, lasting, measured, spaced
+from tocsin.cli.format import Clock, at, duration_text, excerpt, measured, spaced
 from tocsin.cli.render import colour, plural, safe, say, show_json
 from tocsin.cli.rest import Rest
+from tocsin.cli.tables import cell, field_lines, screen_width, show_lines, truncate, wrapped
 from tocsin.cli.wf.run_queries import Run, find_run, latest, part
-from tocsin.cli.wf.tables import cell, cut, described, screen_width, show_lines, wrapped
 
 FAILURES_SHOWN = 20
 LOG_LINES = 20
@@ -53,9 +53,9 @@ def failures(rest: Rest, arguments: Namespace, clock: Clock) -> int:
 
 def run_lines(own: Mapping[str, Any], now: datetime, width: int, *, alone: bool) -> Iterator[str]:
     """The failure of the run itself; with the events before it, if no activity has them."""
-    yield colour(cut(safe(f"the run {own.get('id')}, {own.get('state')}"), width), "1;31")
+    yield colour(truncate(safe(f"the run {own.get('id')}, {own.get('state')}"), width), "1;31")
     pairs = [("error", own.get("error")), ("exit code", _exit_text(own.get("exit_code")))]
-    yield from ("  " + line for line in described(pairs, width=width - 2))
+    yield from ("  " + line for line in field_lines(pairs, width=width - 2))
     yield from _block("trace", own.get("trace"), TRACE_LINES, width)
     yield from _block("log", own.get("log"), LOG_LINES, width)
     if alone:
@@ -71,7 +71,7 @@ def _say_nothing_failed(rest: Rest, run: Run) -> None:
 
 def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iterator[str]:
     """One failure, the answer first."""
-    yield colour(cut(safe(_title(failure, now)), width), "1;31")
+    yield colour(truncate(safe(_title(failure, now)), width), "1;31")
     seen = int(failure.get("seen_before") or 0)
     resources = failure.get("resources") or {}
     pairs = [
@@ -82,7 +82,7 @@ def failure_lines(failure: Mapping[str, Any], now: datetime, width: int) -> Iter
         ("resources", ", ".join(f"{spaced(k)} {measured(k, v)}" for k, v in resources.items())),
         ("log file", _listed(failure.get("log_file"))),
     ]
-    yield from ("  " + line for line in described(pairs, width=width - 2))
+    yield from ("  " + line for line in field_lines(pairs, width=width - 2))
     yield from _block("log", failure.get("log"), LOG_LINES, width)
     yield from _block("command", failure.get("command"), COMMAND_LINES, width)
     if adds_detail(failure.get("trace"), failure.get("error")):
@@ -111,7 +111,7 @@ def _listed(text: str | None) -> str | None:
 def _before(events: list[dict[str, Any]], now: datetime, width: int) -> Iterator[str]:
     if events:
         yield "  before"
-        yield from (cut(f"{INDENT}{event_text(event, now)}", width) for event in events)
+        yield from (truncate(f"{INDENT}{event_text(event, now)}", width) for event in events)
 
 
 def _title(failure: Mapping[str, Any], now: datetime) -> str:
@@ -122,7 +122,7 @@ def _title(failure: Mapping[str, Any], now: datetime) -> str:
         text += f", attempt {failure['attempt']}"
     text += f", failed {at(failure['ended'], now)}" if failure.get("ended") else ", failed"
     if failure.get("duration_s") is not None:
-        text += f" after {lasting(failure['duration_s'])}"
+        text += f" after {duration_text(failure['duration_s'])}"
     text += f" on {failure['host']}" if failure.get("host") else ""
     return text + (", and was tried again" if failure.get("state") == "retrying" else "")
 

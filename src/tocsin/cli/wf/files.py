@@ -10,8 +10,8 @@ from typing import Any
 from tocsin.cli.format import Clock, at, size
 from tocsin.cli.render import plural, safe, say, show_json
 from tocsin.cli.rest import Rest
+from tocsin.cli.tables import heading, show_lines, table
 from tocsin.cli.wf.runs import paint_states
-from tocsin.cli.wf.tables import heading, show_lines, table
 
 NOT_FOUND = 1
 STATE_COLUMN = 4

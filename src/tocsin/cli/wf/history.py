@@ -8,12 +8,12 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
-from tocsin.cli.format import Clock, at, lasting, size, table_origin
+from tocsin.cli.format import Clock, at, duration_text, size, table_origin
 from tocsin.cli.render import plural, say, show_json
 from tocsin.cli.rest import Rest, item
+from tocsin.cli.tables import field_lines, heading, screen_width, show_lines, table
 from tocsin.cli.wf.run_queries import HOW_TO_REPORT_RUNS
 from tocsin.cli.wf.runs import paint_states
-from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
 
 BAR_CELLS_MAX = 40
 RECENT_SHOWN = 10
@@ -37,7 +37,7 @@ def history(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     if arguments.json:
         show_json(found)
         return 0
-    show_lines(described(_numbers(arguments.activity, found), width=screen_width()))
+    show_lines(field_lines(_numbers(arguments.activity, found), width=screen_width()))
     histogram = found.get("histogram") or {}
     if histogram.get("counts"):
         heading("how long it took")
@@ -50,10 +50,10 @@ def _numbers(name: str, found: Mapping[str, Any]) -> Iterator[tuple[str, str | N
     yield "activity", name
     yield "ended", _ended(found)
     if found.get("mean_s") is not None:
-        yield "mean", lasting(found["mean_s"])
-        yield "median", lasting(found.get("p50_s"))
-        yield "90% within", lasting(found.get("p90_s"))
-        yield "99% within", lasting(found.get("p99_s"))
+        yield "mean", duration_text(found["mean_s"])
+        yield "median", duration_text(found.get("p50_s"))
+        yield "90% within", duration_text(found.get("p90_s"))
+        yield "99% within", duration_text(found.get("p99_s"))
     versions = [str(each)[:VERSION_CHARS] for each in found.get("versions") or () if each]
     more = len(versions) - VERSIONS_SHOWN
     listed = ", ".join(versions[:VERSIONS_SHOWN])
@@ -78,7 +78,8 @@ def _cost(model: Mapping[str, Any]) -> Iterator[tuple[str, str | None]]:
     if model.get("target") != "duration_s" or slope is None or intercept is None:
         return
     per_gb = slope * 1e9
-    text = f"{lasting(abs(intercept))} {'+' if per_gb >= 0 else '-'} {lasting(abs(per_gb))} a GB"
+    base, more = duration_text(abs(intercept)), duration_text(abs(per_gb))
+    text = f"{base} {'+' if per_gb >= 0 else '-'} {more} a GB"
     if intercept < 0:
         text = f"-{text}"
     if model.get("median_error") is not None:
@@ -105,7 +106,7 @@ def histogram_lines(edges: Sequence[float], counts: Sequence[int], width: int) -
 
 def edge_texts(edges: Sequence[float]) -> list[str]:
     """The edges with just enough digits to differ."""
-    texts = [lasting(edge) for edge in edges]
+    texts = [duration_text(edge) for edge in edges]
     for digits in range(1, DIGITS_MAX + 1):
         if len(set(texts)) == len(set(edges)):
             break
@@ -130,7 +131,7 @@ def _print_recent(recent: Sequence[Mapping[str, Any]], now: datetime) -> None:
             each.get("id"),
             each.get("state"),
             at(each.get("started"), now),
-            lasting(each.get("duration_s")),
+            duration_text(each.get("duration_s")),
             each.get("host"),
         )
         for each in recent[:RECENT_SHOWN]

@@ -9,7 +9,7 @@ from tocsin.cli.format import Clock
 from tocsin.cli.render import plural, say, show_json
 from tocsin.cli.rest import Rest
 from tocsin.client.blackboard import open_link
-from tocsin.client.blackboard.logging_service import keep_log, open_journal
+from tocsin.client.blackboard.logging_service import open_journal, write_log
 from tocsin.errors import TocsinError
 
 
@@ -22,7 +22,7 @@ def log(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     if journal.place is not None:
         say(f"going on after message {journal.place}")
     try:
-        written = keep_log(
+        written = write_log(
             link, concepts, journal, after=after, count_max=arguments.count, on_unreachable=_wait
         )
     finally:

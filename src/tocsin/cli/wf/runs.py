@@ -17,8 +17,8 @@ from tocsin.cli.format import (
     bar,
     basis,
     counted,
+    duration_text,
     instant,
-    lasting,
     left,
     measured,
     percent,
@@ -29,6 +29,7 @@ from tocsin.cli.format import (
 )
 from tocsin.cli.render import colour, plural, say, show_json
 from tocsin.cli.rest import Rest
+from tocsin.cli.tables import field_lines, heading, screen_width, show_lines, table
 from tocsin.cli.wf.run_queries import (
     HOW_TO_REPORT_RUNS,
     TYPES_MAX,
@@ -38,7 +39,6 @@ from tocsin.cli.wf.run_queries import (
     find_run,
     part,
 )
-from tocsin.cli.wf.tables import described, heading, screen_width, show_lines, table
 from tocsin.errors import BrokerRefused
 
 ESTIMATES_MAX = 20  # of a list; each is a request
@@ -70,7 +70,7 @@ def ls(rest: Rest, arguments: Namespace, clock: Clock) -> int:
             run["state"],
             progress(run),
             at(run.get("started"), now),
-            lasting(run.get("duration_s")),
+            duration_text(run.get("duration_s")),
             left(left_by_run.get(run["id"]), brief=narrow),
         )
         for run in found
@@ -119,7 +119,7 @@ def show(rest: Rest, arguments: Namespace, clock: Clock) -> int:
         show_json({**run, "estimate": estimate, "hints": hints})
         return 0
     width = min(screen_width(), PAGE_WIDTH_MAX)
-    show_lines(described(head(run, estimate, clock()), width=width, paint=paint_state))
+    show_lines(field_lines(head(run, estimate, clock()), width=width, paint=paint_state))
     _show_types(types, run.get("plan") or {})
     _show_list("anomalies", _anomalies(run), width)
     _show_list("alerts", [alert_text(alert) for alert in run.get("alerts") or ()], width)
@@ -192,9 +192,9 @@ def state_text(run: Run, now: datetime) -> str:
     last_event = instant(run.get("last_event"))
     if state == "lost" and last_event is not None:
         silent_s = max(0.0, (now - last_event).total_seconds())
-        text += f", no event for {lasting(silent_s)}"
+        text += f", no event for {duration_text(silent_s)}"
     elif run.get("duration_s") is not None:
-        text += f" {'after' if state in ENDED else 'for'} {lasting(run['duration_s'])}"
+        text += f" {'after' if state in ENDED else 'for'} {duration_text(run['duration_s'])}"
     if run.get("started"):
         text += f", started {at(run['started'], now)}"
     if run.get("ended"):
@@ -217,9 +217,9 @@ def left_text(estimate: Mapping[str, Any], now: datetime) -> str:
     """The time left with its interval, and when that will be; or why it is not known."""
     if estimate.get("remaining_s") is None:
         return f"not known: {estimate.get('reason') or 'too few events so far'}"
-    text = lasting(estimate["remaining_s"])
+    text = duration_text(estimate["remaining_s"])
     if estimate.get("low_s") is not None and estimate.get("high_s") is not None:
-        text += f" (80%: {lasting(estimate['low_s'])} to {lasting(estimate['high_s'])})"
+        text += f" (80%: {duration_text(estimate['low_s'])} to {duration_text(estimate['high_s'])})"
     return text + (f", ends about {at(estimate['eta'], now)}" if estimate.get("eta") else "")
 
 
@@ -270,6 +270,6 @@ def _show_list(title: str, sentences: list[str], width: int) -> None:
     if not sentences:
         return
     heading(title)
-    show_lines(described((("-", sentence) for sentence in sentences[:SHOWN_MAX]), width=width))
+    show_lines(field_lines((("-", sentence) for sentence in sentences[:SHOWN_MAX]), width=width))
     if len(sentences) > SHOWN_MAX:
         say(f"... {len(sentences) - SHOWN_MAX:,} more; use --json for all of them")

@@ -17,17 +17,17 @@ from tocsin.cli.format import (
     Clock,
     at,
     counted,
+    duration_text,
     instant,
-    lasting,
     left,
     percent,
     states,
 )
 from tocsin.cli.render import safe, say, show, show_json
 from tocsin.cli.rest import Rest
+from tocsin.cli.tables import field_lines, screen_height, screen_width, table_lines, truncate
 from tocsin.cli.wf.run_queries import Run, activities, estimate_of, find_run, latest
 from tocsin.cli.wf.runs import alert_text, head, paint_state
-from tocsin.cli.wf.tables import cut, described, lines_of_table, screen_height, screen_width
 from tocsin.errors import BadSetting, CannotReachBroker, NothingArrived
 
 PATIENCE_S = 300.0  # with a broker that is gone
@@ -38,7 +38,7 @@ FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class RunSnapshot:
     """A run as it is at one moment."""
 
     run: Run
@@ -59,7 +59,7 @@ class Look:
 class View(Protocol):
     """A way to show looks."""
 
-    def update(self, look: Look, now: datetime) -> None:
+    def update(self, snapshot: RunSnapshot, now: datetime) -> None:
         """Show it, if it is new."""
 
 
@@ -68,14 +68,14 @@ def watch(rest: Rest, arguments: Namespace, clock: Clock) -> int:
     deadline = None if arguments.timeout is None else time.monotonic() + arguments.timeout
     view = _view(arguments)
     run = _first(rest, arguments, deadline)
-    for look in _looks(rest, run, arguments.interval, deadline):
-        view.update(look, clock())
-    if look.run["state"] == "completed":
+    for snapshot in _snapshots(rest, run, arguments.interval, deadline):
+        view.update(snapshot, clock())
+    if snapshot.run["state"] == "completed":
         return 0
-    if look.run["state"] == "lost":
+    if snapshot.run["state"] == "lost":
         say("no event of the run for too long; if it continues, watch it again")
-    elif (look.run.get("activities") or {}).get("failed"):
-        say(f"why: tocsin wf failures {look.run['id']}")
+    elif (snapshot.run.get("activities") or {}).get("failed"):
+        say(f"why: tocsin wf failures {snapshot.run['id']}")
     return FAILED
 
 
@@ -106,12 +106,14 @@ def _first(rest: Rest, arguments: Namespace, deadline: float | None) -> Run:
     return find_run(rest, str(known["id"]))
 
 
-def _looks(rest: Rest, run: Run, interval_s: float, deadline: float | None) -> Iterator[Look]:
+def _snapshots(
+    rest: Rest, run: Run, interval_s: float, deadline: float | None
+) -> Iterator[RunSnapshot]:
     """The run again and again, the last time when it has ended."""
     gone_since: float | None = None
     while True:
         try:
-            look = _look(rest, run["id"])
+            snapshot = _snapshot(rest, run["id"])
             gone_since = None
         except CannotReachBroker as error:
             now = time.monotonic()
@@ -121,19 +123,19 @@ def _looks(rest: Rest, run: Run, interval_s: float, deadline: float | None) -> I
             if now - gone_since > PATIENCE_S:
                 raise
         else:
-            yield look
-            if look.is_last:
+            yield snapshot
+            if snapshot.is_last:
                 return
         _pause(interval_s, deadline)
 
 
-def _look(rest: Rest, name: str) -> Look:
+def _snapshot(rest: Rest, name: str) -> RunSnapshot:
     run = find_run(rest, name)
     count = run.get("activities") or {}
     going = run["state"] not in ENDED
     running = islice(activities(rest, run, state="running"), RUNNING_SHOWN)
     failed = islice(activities(rest, run, state="failed"), FAILED_SHOWN)
-    return Look(
+    return RunSnapshot(
         run=run,
         estimate=estimate_of(rest, run) if going else None,
         running=list(running) if count.get("running") else [],
@@ -155,11 +157,11 @@ class JsonLines:
     def __init__(self) -> None:
         self._last: object = None
 
-    def update(self, look: Look, now: datetime) -> None:
-        if look.key == self._last:
+    def update(self, snapshot: RunSnapshot, now: datetime) -> None:
+        if snapshot.key == self._last:
             return
-        self._last = look.key
-        show_json({**look.run, "estimate": look.estimate})
+        self._last = snapshot.key
+        show_json({**snapshot.run, "estimate": snapshot.estimate})
         sys.stdout.flush()
 
 
@@ -170,31 +172,31 @@ class Lines:
         self._last: object = None
         self._printed: set[str] = set()
 
-    def update(self, look: Look, now: datetime) -> None:
-        notices = {f"failed {each['id']}": failed_text(each) for each in look.failed}
-        for each in look.run.get("alerts") or ():
+    def update(self, snapshot: RunSnapshot, now: datetime) -> None:
+        notices = {f"failed {each['id']}": failed_text(each) for each in snapshot.failed}
+        for each in snapshot.run.get("alerts") or ():
             notices[f"{each.get('kind')} {each.get('activity')}"] = alert_text(each)
         for key, text in notices.items():
             if key not in self._printed:
                 self._printed.add(key)
                 show(f"{now.astimezone():%H:%M:%S}  {text}")
-        if look.key != self._last:
-            self._last = look.key
-            show(change_text(look, now))
+        if snapshot.key != self._last:
+            self._last = snapshot.key
+            show(change_text(snapshot, now))
         sys.stdout.flush()
 
 
-def change_text(look: Look, now: datetime) -> str:
+def change_text(snapshot: RunSnapshot, now: datetime) -> str:
     """The state of a run in one line."""
-    parts = [f"{now.astimezone():%H:%M:%S}", f"{look.run['state']:<9}"]
-    if look.run.get("progress") is not None:
-        parts.append(f"{percent(look.run['progress']):>4}")
-    others = states(look.run.get("activities") or {})
-    parts.append(counted(look.run) + (f"; {others}" if others else ""))
-    if look.estimate and look.estimate.get("remaining_s") is not None:
-        parts.append(f"left {left(look.estimate)}")
-    elif look.is_last:
-        parts.append(f"after {lasting(look.run.get('duration_s'))}")
+    parts = [f"{now.astimezone():%H:%M:%S}", f"{snapshot.run['state']:<9}"]
+    if snapshot.run.get("progress") is not None:
+        parts.append(f"{percent(snapshot.run['progress']):>4}")
+    others = states(snapshot.run.get("activities") or {})
+    parts.append(counted(snapshot.run) + (f"; {others}" if others else ""))
+    if snapshot.estimate and snapshot.estimate.get("remaining_s") is not None:
+        parts.append(f"left {left(snapshot.estimate)}")
+    elif snapshot.is_last:
+        parts.append(f"after {duration_text(snapshot.run.get('duration_s'))}")
     return "  ".join(parts)
 
 
@@ -213,9 +215,9 @@ class Screen:
     def __init__(self) -> None:
         self._drawn = 0
 
-    def update(self, look: Look, now: datetime) -> None:
+    def update(self, snapshot: RunSnapshot, now: datetime) -> None:
         width = screen_width()
-        lines = screen_lines(look, now, width)[: max(1, screen_height() - 1)]
+        lines = screen_lines(snapshot, now, width)[: max(1, screen_height() - 1)]
         # Up to where the last ones began, then everything below is cleared.
         back = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
         sys.stdout.write(back + "".join(f"{line}\n" for line in lines))
@@ -223,22 +225,22 @@ class Screen:
         self._drawn = len(lines)
 
 
-def screen_lines(look: Look, now: datetime, width: int) -> list[str]:
+def screen_lines(snapshot: RunSnapshot, now: datetime, width: int) -> list[str]:
     """The screen of a running run; no line is longer than `width`."""
-    lines = described(head(look.run, look.estimate, now), width=width, paint=paint_state)
-    if look.running:
+    lines = field_lines(head(snapshot.run, snapshot.estimate, now), width=width, paint=paint_state)
+    if snapshot.running:
         rows = [
             (each.get("type"), each["id"], _so_far(each, now), each.get("host"))
-            for each in look.running
+            for each in snapshot.running
         ]
-        lines += ["", *lines_of_table(("running now", "activity", "for", "on"), rows, width=width)]
-        more = int(look.run["activities"].get("running") or 0) - len(rows)
+        lines += ["", *table_lines(("running now", "activity", "for", "on"), rows, width=width)]
+        more = int(snapshot.run["activities"].get("running") or 0) - len(rows)
         lines += [f"and {more:,} more"] if more > 0 else []
-    alerts = [alert_text(each) for each in look.run.get("alerts") or ()]
+    alerts = [alert_text(each) for each in snapshot.run.get("alerts") or ()]
     if alerts:
-        lines += ["", *(cut(safe(text), width) for text in alerts[:ALERTS_SHOWN])]
-    if look.failed:
-        lines += ["", *(cut(safe(failed_text(each)), width) for each in look.failed)]
+        lines += ["", *(truncate(safe(text), width) for text in alerts[:ALERTS_SHOWN])]
+    if snapshot.failed:
+        lines += ["", *(truncate(safe(failed_text(each)), width) for each in snapshot.failed)]
     return lines
 
 
@@ -248,4 +250,4 @@ def _so_far(activity: dict[str, Any], now: datetime) -> str:
         return "-"
     if started > now:  # by a clock that is ahead of ours
         return at(activity["started"], now)
-    return lasting((now - started).total_seconds())
+    return duration_text((now - started).total_seconds())

@@ -25,8 +25,8 @@ def drawing(width: float, height: float, title: str, *pieces: Child, class_: str
     )
 
 
-def label(x: float, y: float, words: str, anchor: str = "middle", class_: str = "tick") -> Html:
-    return tag("text", words, x=x, y=y, class_=class_, text_anchor=anchor)
+def label(x: float, y: float, text: str, anchor: str = "middle", class_: str = "tick") -> Html:
+    return tag("text", text, x=x, y=y, class_=class_, text_anchor=anchor)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
@@ -36,7 +36,7 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Html:
 def left_axis(
     scale: Scale,
     ticks: Sequence[float],
-    named: Callable[[float], str],
+    number_format: Callable[[float], str],
     *,
     left: float,
     right: float,
@@ -46,7 +46,7 @@ def left_axis(
         join(
             [
                 line(left, scale(tick), right, scale(tick), "grid"),
-                label(left - 6, scale(tick) + 4, named(tick), "end"),
+                label(left - 6, scale(tick) + 4, number_format(tick), "end"),
             ]
         )
         for tick in ticks
@@ -54,22 +54,22 @@ def left_axis(
 
 
 def bottom_axis(
-    scale: Scale, ticks: Sequence[float], named: Callable[[float], str], *, y: float
+    scale: Scale, ticks: Sequence[float], number_format: Callable[[float], str], *, y: float
 ) -> Html:
     """Values under the plot, moved so that they stay inside; one that finds no room is left out."""
     drawn = [line(scale.start, y, scale.end, y, "axis")]
     free = scale.start - GAP
     for tick in ticks:
-        x, words = scale(tick), named(tick)
-        width = text_width(words)
+        x, text = scale(tick), number_format(tick)
+        width = text_width(text)
         start = min(max(x - width / 2, scale.start), scale.end - width)
         drawn.append(line(x, y, x, y + 4, "axis"))
         if start >= free + GAP:
-            drawn.append(label(start, y + 4 + TEXT_HEIGHT, words, "start"))
+            drawn.append(label(start, y + 4 + TEXT_HEIGHT, text, "start"))
             free = start + width
     return join(drawn)
 
 
-def text_width(words: str) -> float:
+def text_width(text: str) -> float:
     """About how wide a text is."""
-    return CHAR_WIDTH * len(words)
+    return CHAR_WIDTH * len(text)

@@ -43,10 +43,10 @@ def _column(each: Bin, x: Scale, y: Scale) -> Html | None:
     left, right = x(max(each.low_s, LEAST_S)), x(max(each.high_s, LEAST_S))
     if right - left < 3:
         left, right = left - 1.5, left + 1.5
-    words = f"{count(each.count)} took {duration(each.low_s)} to {duration(each.high_s)}"
+    text = f"{count(each.count)} took {duration(each.low_s)} to {duration(each.high_s)}"
     return tag(
         "rect",
-        tag("title", words),
+        tag("title", text),
         x=left + 0.5,
         y=min(y(each.count), BOTTOM - 1),
         width=max(right - left - 1, 1.0),
@@ -71,9 +71,9 @@ def _marks(x50: float, x90: float, p50_s: float, p90_s: float) -> Html:
     )
 
 
-def _placed(x: float, words: str, *, to_the_left: bool) -> tuple[float, float]:
+def _placed(x: float, text: str, *, to_the_left: bool) -> tuple[float, float]:
     """Where a name begins and ends, moved so that it stays inside."""
-    width = text_width(words)
+    width = text_width(text)
     start = x - 0.8 * width if to_the_left else x - 0.2 * width
     start = min(max(start, SIDE), WIDTH - SIDE - width)
     return start, start + width

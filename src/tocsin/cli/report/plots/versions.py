@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tocsin.cli.report.markup import Html, tag
 from tocsin.cli.report.numbers import count, duration, short
-from tocsin.cli.report.parts import shortened
+from tocsin.cli.report.parts import truncated
 from tocsin.cli.report.plots.frame import drawing, label, left_axis, line
 from tocsin.cli.report.scales import Scale, seconds_ceiling
 
@@ -38,19 +38,19 @@ def versions(title: str, found: Sequence[Version]) -> Html:
         if before is not None:
             drawn.append(line(x - width, y(before.p50_s), x, y(each.p50_s), "path"))
             drawn += _arrow(x, y(each.p90_s), each.p50_s / before.p50_s if before.p50_s else 1.0)
-        drawn += [_stroke(x, y, each), label(x, BASE + 16, shortened(each.name, chars))]
+        drawn += [_stroke(x, y, each), label(x, BASE + 16, truncated(each.name, chars))]
         before = each
     return drawing(WIDTH, HEIGHT, title, *drawn)
 
 
 def _stroke(x: float, y: Scale, each: Version) -> Html:
-    words = (
+    text = (
         f"version {each.name}: median {duration(each.p50_s)}, one in ten under "
         f"{duration(each.p10_s)}, one in ten over {duration(each.p90_s)}, {count(each.runs)} runs"
     )
     return tag(
         "g",
-        tag("title", words),
+        tag("title", text),
         tag("line", x1=x, y1=y(each.p10_s), x2=x, y2=y(each.p90_s), class_="range"),
         tag("circle", cx=x, cy=y(each.p50_s), r=4.5, class_="c0"),
     )
@@ -61,5 +61,5 @@ def _arrow(x: float, top: float, ratio: float) -> list[Html]:
         return []
     grew = ratio > 1
     percent = f"{abs(ratio - 1) * 100:.0f} %" if ratio < 2 else f"×{ratio:.2g}"
-    words = f"{'▲' if grew else '▼'} {percent}"
-    return [label(x, max(top - 7, 10), words, class_="worse" if grew else "better")]
+    text = f"{'▲' if grew else '▼'} {percent}"
+    return [label(x, max(top - 7, 10), text, class_="worse" if grew else "better")]

@@ -14,13 +14,13 @@ from tocsin.cli.report.parts import (
     Finding,
     Section,
     Slice,
+    activity_label,
     bar,
     figure,
     grid,
-    left_out,
     legend,
-    nothing,
-    pair,
+    omitted_note,
+    placeholder,
     useful_and_wasted,
 )
 from tocsin.cli.report.source import Row, Source, top
@@ -44,7 +44,7 @@ def activities(source: Source) -> Section:
         "were cancelled.",
     )
     if not source.rows("activity_stats"):
-        section.body.append(nothing("No attempt has ended yet."))
+        section.body.append(placeholder("No attempt has ended yet."))
         return section
     table = source.grouped(
         "activity_stats", ["workflow", "activity"], [(name, "sum") for name in _SUMS]
@@ -58,10 +58,10 @@ def activities(source: Source) -> Section:
             figure("Where the time went", _bars(busiest, "busy_s_sum")),
             figure("Most wasted", _bars(wasters, "wasted_s_sum"))
             if wasters
-            else nothing("Nothing was wasted."),
+            else placeholder("Nothing was wasted."),
             class_="halves",
         ),
-        left_out(LISTED_MAX, table.num_rows, "activities"),
+        omitted_note(LISTED_MAX, table.num_rows, "activities"),
         figure("Longest at a time", _longest(source)),
     ]
     section.findings = _waste(wasters)
@@ -73,7 +73,7 @@ def _bars(rows: list[Row], by: str) -> Html:
     most = max((row[by] or 0.0 for row in rows), default=0.0)
     listed = [
         [
-            pair(row["workflow"], row["activity"]),
+            activity_label(row["workflow"], row["activity"]),
             bar(useful_and_wasted(row)[1:] if is_waste else useful_and_wasted(row), most),
             hours(row[by]),
             share(row["wasted_s_sum"], row["busy_s_sum"]),
@@ -93,10 +93,10 @@ def _longest(source: Source) -> Html:
     rows = _latest(row for row in top(table, "p50_s", LOOKED_AT_MAX) if row["p50_s"] is not None)
     most = max((row["p90_s"] or 0.0 for row in rows), default=0.0)
     if not rows:
-        return nothing(f"No activity succeeded {ATTEMPTS_MIN} times yet.")
+        return placeholder(f"No activity succeeded {ATTEMPTS_MIN} times yet.")
     listed = [
         [
-            pair(row["workflow"], row["activity"]),
+            activity_label(row["workflow"], row["activity"]),
             row["version"] or "–",
             bar(
                 [
@@ -135,7 +135,7 @@ def _waste(rows: list[Row]) -> list[Finding]:
         Finding(
             join(
                 [
-                    tag("strong", pair(row["workflow"], row["activity"])),
+                    tag("strong", activity_label(row["workflow"], row["activity"])),
                     f" failed in {share(row['failed_sum'], row['count_sum'])} of its attempts and "
                     f"wasted {hours(row['wasted_s_sum'])}.",
                 ]

@@ -11,12 +11,12 @@ from tocsin.cli.report.markup import Html
 from tocsin.cli.report.numbers import count, duration, share, size
 from tocsin.cli.report.parts import (
     Section,
-    behind,
+    activity_label,
+    data_table,
     figure,
-    left_out,
-    multiples,
-    nothing,
-    pair,
+    omitted_note,
+    placeholder,
+    small_multiples,
 )
 from tocsin.cli.report.plots.scatter import Line, scatter
 from tocsin.cli.report.source import Row, Source, any_of, top
@@ -58,13 +58,13 @@ def costs(source: Source) -> Section:
     )
     rows = [row for row in top(weighed, "weight", PLOTS_MAX) if _is_drawable(row)]
     if not rows:
-        section.body.append(nothing("Too few attempts report the size of their input."))
+        section.body.append(placeholder("Too few attempts report the size of their input."))
         return section
     points = _points(source, [_key(row) for row in rows])
     others = _others(models, rows)
     section.body += [
-        multiples([_plot(row, points[_key(row)], others.get(_key(row), {})) for row in rows]),
-        left_out(len(rows), timed.num_rows, "models of duration"),
+        small_multiples([_plot(row, points[_key(row)], others.get(_key(row), {})) for row in rows]),
+        omitted_note(len(rows), timed.num_rows, "models of duration"),
     ]
     return section
 
@@ -134,9 +134,9 @@ def _plot(row: Row, points: Points, targets: dict[str, Row]) -> Html:
         f"GB{off}; {count(row['count'])} attempts{sampled}"
     )
     return figure(
-        pair(f"{row['workflow'] or '–'}{version}", row["activity"]),
+        activity_label(f"{row['workflow'] or '–'}{version}", row["activity"]),
         scatter(title, points, fitted),
-        behind(
+        data_table(
             ("of", "at no input", "for each GB", "off by", "r²"), _targets(targets), kinds=".nnnn"
         ),
         note=note,
@@ -146,12 +146,12 @@ def _plot(row: Row, points: Points, targets: dict[str, Row]) -> Html:
 def _targets(targets: dict[str, Row]) -> list[list[str]]:
     listed = []
     for target, row in sorted(targets.items()):
-        words = duration if target.endswith("_s") else lambda value: size(value or 0)
+        shown = duration if target.endswith("_s") else lambda value: size(value or 0)
         listed.append(
             [
                 _TARGETS.get(target, "duration"),
-                words(row["intercept"]),
-                words(row["slope"] * GB),
+                shown(row["intercept"]),
+                shown(row["slope"] * GB),
                 share(row["median_error"]),
                 "–" if row["r2"] is None else f"{row['r2']:.2f}",
             ]

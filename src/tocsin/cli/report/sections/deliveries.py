@@ -9,12 +9,12 @@ from tocsin.cli.report.parts import (
     Section,
     Slice,
     bar,
-    brief,
+    ellipsis,
     figure,
     grid,
-    left_out,
-    nothing,
-    shortened,
+    omitted_note,
+    placeholder,
+    truncated,
 )
 from tocsin.cli.report.source import Row, Source, top
 
@@ -45,11 +45,11 @@ def deliveries(source: Source) -> Section:
     )
     table = source.table("deliveries", _DELIVERY)
     if not table.num_rows:
-        section.body.append(nothing("There was no subscription when the tables were made."))
+        section.body.append(placeholder("There was no subscription when the tables were made."))
         return section
     order = [("dead", "descending"), ("behind", "descending"), ("delivered", "descending")]
     rows = table.sort_by(order).slice(0, SUBSCRIPTIONS_MAX * 4).to_pylist()
-    rows = sorted(rows, key=_trouble, reverse=True)[:SUBSCRIPTIONS_MAX]
+    rows = sorted(rows, key=_order, reverse=True)[:SUBSCRIPTIONS_MAX]
     most = max((row["behind"] or 0 for row in rows), default=0)
     headers = (
         *("sink", "state", "behind", "", "delivered", "an hour", "attempts that failed"),
@@ -57,13 +57,13 @@ def deliveries(source: Source) -> Section:
     )
     section.body += [
         grid(headers, [_cells(row, most) for row in rows], kinds="..nbnnnnw", class_="bars"),
-        left_out(len(rows), table.num_rows, "subscriptions"),
+        omitted_note(len(rows), table.num_rows, "subscriptions"),
     ]
-    section.findings = _troubles(rows)
+    section.findings = _findings(rows)
     return section
 
 
-def _trouble(row: Row) -> tuple[bool, int, int, int]:
+def _order(row: Row) -> tuple[bool, int, int, int]:
     lost = (row["dead"] or 0) + (row["dropped"] or 0)
     return bool(row["slow"]) or lost > 0, lost, row["behind"] or 0, row["delivered"] or 0
 
@@ -84,26 +84,26 @@ def _cells(row: Row, most: float) -> list[Html | str]:
         else count(row["per_hour"]),
         share(row["failing_share"]),
         count((row["dead"] or 0) + (row["dropped"] or 0)),
-        _why(row),
+        _reasons(row),
     ]
 
 
 def _sink(row: Row) -> Html:
-    return brief(row["sink"] or row["subscription"] or "–", SINK_CHARS_MAX)
+    return ellipsis(row["sink"] or row["subscription"] or "–", SINK_CHARS_MAX)
 
 
-def _why(row: Row) -> str:
+def _reasons(row: Row) -> str:
     reasons = [each for each in row["reasons"] or () if each and each["reason"]]
     if reasons:
         shown = [
-            f"{shortened(each['reason'], ERROR_CHARS_MAX)} ({count(each['count'])})"
+            f"{truncated(each['reason'], ERROR_CHARS_MAX)} ({count(each['count'])})"
             for each in reasons[:REASONS_MAX]
         ]
         return "; ".join(shown)
-    return shortened(row["last_error"], ERROR_CHARS_MAX) if row["last_error"] else ""
+    return truncated(row["last_error"], ERROR_CHARS_MAX) if row["last_error"] else ""
 
 
-def _troubles(rows: list[Row]) -> list[Finding]:
+def _findings(rows: list[Row]) -> list[Finding]:
     found = []
     for row in rows:
         lost, behind = (row["dead"] or 0) + (row["dropped"] or 0), row["behind"] or 0
@@ -112,8 +112,8 @@ def _troubles(rows: list[Row]) -> list[Finding]:
         parts = [f"lost {count(lost)} events"] if lost else []
         parts += [f"is {count(behind)} events behind"] if behind else []
         if parts:
-            words = join([tag("strong", _sink(row)), f" {' and '.join(parts)}."])
-            found.append(Finding(words, float(lost + behind)))
+            text = join([tag("strong", _sink(row)), f" {' and '.join(parts)}."])
+            found.append(Finding(text, float(lost + behind)))
     return found
 
 
@@ -127,13 +127,13 @@ def discoveries(source: Source) -> Section:
     table = source.table("discoveries", _DISCOVERY)
     rows = top(table, "count", DISCOVERIES_MAX)
     if not rows:
-        section.body.append(nothing("Nobody searched the directory."))
+        section.body.append(placeholder("Nobody searched the directory."))
         return section
     most = max(row["count"] or 0 for row in rows)
     listed = [
         [
-            join([tag("code", shortened(row["request"] or "–", 90)), tag("small", row["model"])]),
-            bar(_asked(row), most),
+            join([tag("code", truncated(row["request"] or "–", 90)), tag("small", row["model"])]),
+            bar(_slices(row), most),
             count(row["count"]),
             share(row["empty"], row["count"]),
             "–" if row["mean_found"] is None else f"{row['mean_found']:,.1f}",
@@ -146,12 +146,12 @@ def discoveries(source: Source) -> Section:
     headers = ("request", "", "asked", "found nothing", "found", "median", "p90", "brokers")
     section.body += [
         figure("Questions", grid(headers, listed, kinds="wbnnnnnn", class_="bars")),
-        left_out(len(rows), table.num_rows, "questions"),
+        omitted_note(len(rows), table.num_rows, "questions"),
     ]
     return section
 
 
-def _asked(row: Row) -> list[Slice]:
+def _slices(row: Row) -> list[Slice]:
     empty = row["empty"] or 0
     return [
         Slice((row["count"] or 0) - empty, "c0", f"{count((row['count'] or 0) - empty)} answered"),

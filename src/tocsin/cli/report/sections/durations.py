@@ -10,12 +10,12 @@ from tocsin.cli.report.markup import Html
 from tocsin.cli.report.numbers import count, duration
 from tocsin.cli.report.parts import (
     Section,
-    behind,
+    activity_label,
+    data_table,
     figure,
-    left_out,
-    multiples,
-    nothing,
-    pair,
+    omitted_note,
+    placeholder,
+    small_multiples,
 )
 from tocsin.cli.report.plots.histogram import Bin, histogram
 from tocsin.cli.report.source import Row, Source, any_of, top
@@ -55,11 +55,11 @@ def durations(source: Source) -> Section:
             latest[key] = row
     chosen = sorted(latest, key=names.__getitem__)
     if not chosen:
-        section.body.append(nothing("No activity succeeded twice yet."))
+        section.body.append(placeholder("No activity succeeded twice yet."))
         return section
     section.body += [
-        multiples([_plot(latest[key]) for key in chosen]),
-        left_out(len(chosen), sums.num_rows, "activities"),
+        small_multiples([_plot(latest[key]) for key in chosen]),
+        omitted_note(len(chosen), sums.num_rows, "activities"),
     ]
     return section
 
@@ -86,7 +86,7 @@ def _plot(row: Row) -> Html:
     listed = [[duration(each.low_s), duration(each.high_s), count(each.count)] for each in bins]
     p50_s, p90_s = row["p50_s"], row["p90_s"] if row["p90_s"] is not None else row["p50_s"]
     return figure(
-        pair(f"{row['workflow'] or '–'}{version}", row["activity"]),
+        activity_label(f"{row['workflow'] or '–'}{version}", row["activity"]),
         histogram(title, bins, p50_s, p90_s),
-        behind(("from", "to", "attempts"), listed, kinds="nnn"),
+        data_table(("from", "to", "attempts"), listed, kinds="nnn"),
     )

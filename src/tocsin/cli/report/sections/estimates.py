@@ -8,12 +8,12 @@ from tocsin.cli.report.parts import (
     Section,
     Slice,
     bar,
-    brief,
+    ellipsis,
     grid,
-    left_out,
     legend,
-    nothing,
-    span,
+    omitted_note,
+    placeholder,
+    progress_bar,
 )
 from tocsin.cli.report.source import Row, Source, top
 
@@ -35,7 +35,7 @@ def estimates(source: Source) -> Section:
     table = source.table("estimates", _COLUMNS)
     rows = top(table, "remaining_s", RUNS_MAX)
     if not rows:
-        section.body.append(nothing("Nothing was running when the tables were made."))
+        section.body.append(placeholder("Nothing was running when the tables were made."))
         return section
     most = max((row["elapsed_s"] or 0.0) + (row["remaining_high_s"] or 0.0) for row in rows)
     section.body += [
@@ -46,7 +46,7 @@ def estimates(source: Source) -> Section:
             kinds=".bnnnnw",
             class_="bars",
         ),
-        left_out(len(rows), table.num_rows, "runs under way"),
+        omitted_note(len(rows), table.num_rows, "runs under way"),
     ]
     return section
 
@@ -57,12 +57,12 @@ def _cells(row: Row, most: float) -> list[Html | str]:
     total = "" if row["total"] is None else f" of {count(row['total'])}"
     known = still is not None
     between = f", {duration(low)} to {duration(high)}" if known and low is not None else ""
-    words = f"{duration(elapsed)} so far, {duration(still)} still to come{between}"
+    text = f"{duration(elapsed)} so far, {duration(still)} still to come{between}"
     return [
-        join([brief(row["run"], 26), tag("small", brief(row["workflow"] or "–"))]),
-        span(low or 0.0, still, high or still, most, words, elapsed)
+        join([ellipsis(row["run"], 26), tag("small", ellipsis(row["workflow"] or "–"))]),
+        progress_bar(low or 0.0, still, high or still, most, text, elapsed)
         if known
-        else bar([Slice(elapsed, "c0", words)], most),
+        else bar([Slice(elapsed, "c0", text)], most),
         duration(elapsed),
         join([duration(still), tag("small", between.removeprefix(", "))]) if known else UNKNOWN,
         moment(row["ends"]),

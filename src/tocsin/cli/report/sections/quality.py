@@ -11,12 +11,12 @@ from tocsin.cli.report.parts import (
     Section,
     Slice,
     bar,
-    brief,
+    ellipsis,
     figure,
     grid,
-    left_out,
-    nothing,
-    shortened,
+    omitted_note,
+    placeholder,
+    truncated,
 )
 from tocsin.cli.report.source import Row, Source, top, total
 
@@ -48,18 +48,18 @@ def quality(source: Source) -> Section:
     )
     section.body.append(_facts(source, events, total(table, "reason_count")))
     if not table.num_rows:
-        section.body.append(nothing("Nothing was set aside."))
+        section.body.append(placeholder("Nothing was set aside."))
         return section
     rows = top(table, "reason_count", REASONS_MAX)
     section.body += [
         figure("Set aside, by reason", _reasons(rows)),
-        left_out(len(rows), table.num_rows, "reasons"),
+        omitted_note(len(rows), table.num_rows, "reasons"),
     ]
     bad = total(table, "reason_count")
     if events and bad > BAD_SHARE * events:
-        words = f"{count(bad)} records ({share(bad, events + bad)}) were set aside, most often: "
-        reason = tag("code", shortened(rows[0]["reason"] or "–", 80))
-        section.findings.append(Finding(join([words, reason, "."]), bad))
+        text = f"{count(bad)} records ({share(bad, events + bad)}) were set aside, most often: "
+        reason = tag("code", truncated(rows[0]["reason"] or "–", 80))
+        section.findings.append(Finding(join([text, reason, "."]), bad))
     return section
 
 
@@ -101,11 +101,11 @@ def _reasons(rows: list[Row]) -> Html:
     most = max(row["reason_count"] for row in rows)
     listed = [
         [
-            tag("code", shortened(row["reason"] or "–", 90)),
+            tag("code", truncated(row["reason"] or "–", 90)),
             bar([Slice(row["reason_count"], "c1", f"{count(row['reason_count'])} records")], most),
             count(row["reason_count"]),
-            brief(row["source_min"] or "–"),
-            tag("code", shortened(row["excerpt_min"] or "", EXCERPT_CHARS_MAX)),
+            ellipsis(row["source_min"] or "–"),
+            tag("code", truncated(row["excerpt_min"] or "", EXCERPT_CHARS_MAX)),
             day(row["received_min"]),
             day(row["received_max"]),
         ]

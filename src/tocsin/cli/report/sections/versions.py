@@ -9,14 +9,14 @@ from tocsin.cli.report.numbers import count, day, duration, ratio, share
 from tocsin.cli.report.parts import (
     Finding,
     Section,
-    behind,
-    brief,
+    data_table,
+    ellipsis,
     figure,
     grid,
-    left_out,
-    multiples,
-    nothing,
-    shortened,
+    omitted_note,
+    placeholder,
+    small_multiples,
+    truncated,
 )
 from tocsin.cli.report.plots.versions import CHANGE, Version, versions
 from tocsin.cli.report.source import Row, Source, any_of
@@ -52,15 +52,15 @@ def trends(source: Source) -> Section:
     chosen = sorted(drawn, key=lambda name: -sum(row["runs"] or 0 for row in found[name]))
     chosen = chosen[:WORKFLOWS_MAX]
     if not chosen:
-        section.body.append(nothing("No workflow completed runs in more than one version yet."))
+        section.body.append(placeholder("No workflow completed runs in more than one version yet."))
     else:
         low = _low_ends(source, chosen)
-        section.body.append(multiples([_plot(name, drawn[name], low) for name in chosen]))
-        section.body.append(left_out(len(chosen), len(drawn), "workflows"))
+        section.body.append(small_multiples([_plot(name, drawn[name], low) for name in chosen]))
+        section.body.append(omitted_note(len(chosen), len(drawn), "workflows"))
     changes = [row for rows in found.values() for row in rows if _has_changes(row)]
     if changes:
         section.body.append(_changes(changes))
-    section.findings = _slower(drawn)
+    section.findings = _findings(drawn)
     return section
 
 
@@ -69,7 +69,7 @@ def _timed(rows: list[Row]) -> list[Row]:
 
 
 def _low_ends(source: Source, names: list[str]) -> dict[tuple[str, str], float]:
-    """Where the shortest tenth of the runs ends, which the table of versions does not tell."""
+    """Where the shortest tenth of the runs ends, which the table of versions does not have."""
     done = (pc.field("state") == "completed") & pc.field("duration_s").is_valid()
     table = source.table(
         "runs", ["workflow", "version", "duration_s"], done & any_of("workflow", names)
@@ -114,7 +114,10 @@ def _plot(name: str, rows: list[Row], low: dict[tuple[str, str], float]) -> Html
     note = f"{count(older)} older versions are not drawn." if older else None
     title = f"Duration of runs of {name}, by version"
     return figure(
-        brief(name), versions(title, shown), behind(headers, listed, kinds="..nnnn."), note=note
+        ellipsis(name),
+        versions(title, shown),
+        data_table(headers, listed, kinds="..nnnn."),
+        note=note,
     )
 
 
@@ -128,12 +131,12 @@ def _changes(rows: list[Row]) -> Html:
     rows = sorted(rows, key=lambda row: (row["first_seen"] is not None, row["first_seen"]))[::-1]
     listed = [
         [
-            brief(row["workflow"], 24),
-            join([f"{shortened(row['previous'], 14)} → {shortened(row['version'], 14)}"]),
+            ellipsis(row["workflow"], 24),
+            join([f"{truncated(row['previous'], 14)} → {truncated(row['version'], 14)}"]),
             day(row["first_seen"]),
             _verdict(row["ratio"]),
             share(row["failed"], row["runs"]),
-            _words(row),
+            _changes_text(row),
         ]
         for row in rows[:LISTED_MAX]
     ]
@@ -143,36 +146,36 @@ def _changes(rows: list[Row]) -> Html:
         join(
             [
                 grid(headers, listed, kinds="....nw"),
-                left_out(LISTED_MAX, len(rows), "new versions"),
+                omitted_note(LISTED_MAX, len(rows), "new versions"),
             ]
         ),
     )
 
 
 def _verdict(value: float | None) -> Html:
-    words = ratio(value)
+    text = ratio(value)
     if value is None or abs(value - 1) < CHANGE:
-        return tag("span", words)
+        return tag("span", text)
     grew = value > 1
-    return tag("span", f"{'▲' if grew else '▼'} {words}", class_="worse" if grew else "better")
+    return tag("span", f"{'▲' if grew else '▼'} {text}", class_="worse" if grew else "better")
 
 
-def _words(row: Row) -> Html:
+def _changes_text(row: Row) -> Html:
     kinds = (("slower", "slower"), ("faster", "faster"), ("added", "new"), ("removed", "gone"))
-    parts = [tag("span", _few(row["changes"]), class_="soft")] if row["changes"] else []
+    parts = [tag("span", _names(row["changes"]), class_="soft")] if row["changes"] else []
     for column, word in kinds:
         if row[column]:
-            parts.append(tag("span", tag("b", f"{word}: "), _few(row[column])))
+            parts.append(tag("span", tag("b", f"{word}: "), _names(row[column])))
     return join(parts, "<br>")
 
 
-def _few(names: list[str]) -> str:
-    shown = ", ".join(shortened(name, CHARS_MAX) for name in names[:NAMES_MAX])
+def _names(names: list[str]) -> str:
+    shown = ", ".join(truncated(name, CHARS_MAX) for name in names[:NAMES_MAX])
     more = len(names) - NAMES_MAX
     return f"{shown} and {count(more)} more" if more > 0 else shown
 
 
-def _slower(drawn: dict[str, list[Row]]) -> list[Finding]:
+def _findings(drawn: dict[str, list[Row]]) -> list[Finding]:
     found = []
     for name, rows in drawn.items():
         last = _timed(rows)[-1]
@@ -180,12 +183,12 @@ def _slower(drawn: dict[str, list[Row]]) -> list[Finding]:
         if value is None or value <= 0 or abs(value - 1) < CHANGE:
             continue
         runs = last["runs"] or 0
-        words = join(
+        text = join(
             [
-                tag("strong", brief(name)),
-                f" became {ratio(value)} with version {shortened(last['version'], 20)}: a run "
+                tag("strong", ellipsis(name)),
+                f" became {ratio(value)} with version {truncated(last['version'], 20)}: a run "
                 f"takes {duration(last['p50_s'])}.",
             ]
         )
-        found.append(Finding(words, abs(1 - 1 / value) * last["p50_s"] * runs, value > 1))
+        found.append(Finding(text, abs(1 - 1 / value) * last["p50_s"] * runs, value > 1))
     return found

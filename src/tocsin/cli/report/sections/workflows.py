@@ -11,11 +11,11 @@ from tocsin.cli.report.parts import (
     Finding,
     Section,
     bar,
-    brief,
+    ellipsis,
     grid,
-    left_out,
     legend,
-    nothing,
+    omitted_note,
+    placeholder,
     useful_and_wasted,
 )
 from tocsin.cli.report.period import ReportPeriod
@@ -30,7 +30,7 @@ ENDS = (("completed", "c0"), ("failed", "c1"), ("aborted", "c2"), ("other", "c4"
 _SUMMED = ("busy_s", "wasted_s", "use_CpuSeconds")
 
 
-def workflows(source: Source, when: ReportPeriod | None) -> Section:
+def workflows(source: Source, period: ReportPeriod | None) -> Section:
     """The section."""
     section = Section(
         "workflows",
@@ -39,7 +39,7 @@ def workflows(source: Source, when: ReportPeriod | None) -> Section:
         "which failed or were cancelled.",
     )
     if not source.rows("runs"):
-        section.body.append(nothing("No run is in the tables yet."))
+        section.body.append(placeholder("No run is in the tables yet."))
         return section
     table = source.grouped(
         "runs",
@@ -50,10 +50,10 @@ def workflows(source: Source, when: ReportPeriod | None) -> Section:
     )
     rows = top(table, "busy_s_sum", WORKFLOWS_MAX)
     section.body.append(_costs(rows))
-    section.body.append(left_out(len(rows), table.num_rows, "workflows"))
+    section.body.append(omitted_note(len(rows), table.num_rows, "workflows"))
     section.findings = _waste(rows)
-    if when is not None:
-        section.body.append(_over_time(source, when))
+    if period is not None:
+        section.body.append(_over_time(source, period))
     return section
 
 
@@ -68,7 +68,7 @@ def _costs(rows: list[Row]) -> Html:
     most = max((row["busy_s_sum"] or 0.0 for row in rows), default=0.0)
     listed = [
         [
-            brief(row["workflow"] or "(unnamed)"),
+            ellipsis(row["workflow"] or "(unnamed)"),
             bar(useful_and_wasted(row), most),
             hours(row["busy_s_sum"]),
             share(row["wasted_s_sum"], row["busy_s_sum"]),
@@ -99,39 +99,37 @@ def _waste(rows: list[Row]) -> list[Finding]:
         busy, wasted = row["busy_s_sum"] or 0.0, row["wasted_s_sum"] or 0.0
         if wasted < WORK_WORTH_SAYING_S or wasted < WASTE_WORTH_SAYING * busy:
             continue
-        words = join(
+        text = join(
             [
-                tag("strong", brief(row["workflow"] or "(unnamed)")),
+                tag("strong", ellipsis(row["workflow"] or "(unnamed)")),
                 f" wasted {share(wasted, busy)} of its time: {hours(wasted)}.",
             ]
         )
-        found.append(Finding(words, wasted))
+        found.append(Finding(text, wasted))
     return found
 
 
-def _over_time(source: Source, when: ReportPeriod) -> Html:
-    def by_part(table: pa.Table) -> pa.Table:
-        return when.with_part(table, "started")
-
+def _over_time(source: Source, period: ReportPeriod) -> Html:
     table = source.grouped(
         "runs",
-        ["part", "state"],
+        ["bucket", "state"],
         [("run", "count")],
         columns=["started", "state", "run"],
-        where=when.where("started"),
-        shape=by_part,
+        where=period.where("started"),
+        shape=lambda table: period.with_bucket(table, "started"),
     )
     named = {name for name, _ in ENDS}
-    values = {name: [0.0] * when.span.parts for name, _ in ENDS}
+    values = {name: [0.0] * period.buckets.count for name, _ in ENDS}
     for row in table.to_pylist():
-        values[row["state"] if row["state"] in named else "other"][row["part"]] += row["run_count"]
-    words = {"other": "running, idle or lost"}
+        state = row["state"] if row["state"] in named else "other"
+        values[state][row["bucket"]] += row["run_count"]
+    text = {"other": "running, idle or lost"}
     series = [
-        Series(words.get(name, name), values[name], colour)
+        Series(text.get(name, name), values[name], colour)
         for name, colour in ENDS
         if any(values[name])
     ]
-    title = f"Runs by when they started, one column for {when.span.spoken()}"
+    title = f"Runs by when they started, one column for {period.buckets.step_phrase()}"
     if not total(table, "run_count"):
-        return nothing("No run has a start time.")
-    return counts_over_time(title, when.span, series)
+        return placeholder("No run has a start time.")
+    return counts_over_time(title, period.buckets, series)

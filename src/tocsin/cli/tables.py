@@ -40,7 +40,7 @@ def _screen() -> os.terminal_size:
         return os.terminal_size((0, 0))
 
 
-def wide(text: str) -> int:
+def display_width(text: str) -> int:
     """How many columns a text takes: two for what East Asia writes, none for accents."""
     if text.isascii():
         return len(text)
@@ -49,13 +49,13 @@ def wide(text: str) -> int:
     )
 
 
-def cut(text: str, width: int) -> str:
+def truncate(text: str, width: int) -> str:
     """As much of a text as fits, with a mark where it was cut."""
-    if wide(text) <= width:
+    if display_width(text) <= width:
         return text
     kept = ""
     for char in text:
-        if wide(kept + char) > width - 1:
+        if display_width(kept + char) > width - 1:
             break
         kept += char
     return kept + "…"
@@ -68,7 +68,7 @@ def cell(value: object) -> str:
     return " ".join(safe(str(value)).split("\n"))
 
 
-def lines_of_table(
+def table_lines(
     headers: Sequence[str],
     rows: Sequence[Sequence[object]],
     *,
@@ -83,18 +83,18 @@ def lines_of_table(
     colours a cell, after it was measured.
     """
     shown = [[cell(value) for value in row] for row in rows]
-    widths = [max(map(wide, column)) for column in zip(headers, *shown, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(headers, *shown, strict=True)]
     room = width - len(INDENT) * (len(widths) - 1)
     _narrow(widths, headers, room, soft)
     _narrow(widths, headers, room, frozenset(range(len(widths))))
-    lines = [colour(_line(headers, widths, right, None), "1")]
+    lines = [colour(_line(headers, widths, right, None).rstrip(), "1")]
     lines += [_line(row, widths, right, paint) for row in shown]
     return lines
 
 
 def _narrow(widths: list[int], headers: Sequence[str], room: int, columns: frozenset[int]) -> None:
     """Take from the widest of these columns, one place at a time, until all fit or none can."""
-    least = {column: max(wide(headers[column]), COLUMN_CHARS_MIN) for column in columns}
+    least = {column: max(display_width(headers[column]), COLUMN_CHARS_MIN) for column in columns}
     for _ in range(sum(widths) - room):
         wider = [column for column in columns if widths[column] > least[column]]
         if not wider:
@@ -107,8 +107,8 @@ def _line(
 ) -> str:
     parts = []
     for column, (text, width) in enumerate(zip(cells, widths, strict=True)):
-        fitted = cut(text, width)
-        space = " " * (width - wide(fitted))
+        fitted = truncate(text, width)
+        space = " " * (width - display_width(fitted))
         painted = fitted if paint is None else paint(column, fitted)
         last = column == len(cells) - 1
         parts.append(space + painted if column in right else painted + ("" if last else space))
@@ -125,7 +125,7 @@ def table(
 ) -> None:
     """Print a table as wide as the screen; past a limit a message counts the rest."""
     show_lines(
-        lines_of_table(
+        table_lines(
             headers, rows[:ROWS_MAX], width=screen_width(), right=right, soft=soft, paint=paint
         )
     )
@@ -133,7 +133,7 @@ def table(
         say(f"... {len(rows) - ROWS_MAX:,} more; use --json for all of them")
 
 
-def described(
+def field_lines(
     pairs: Iterable[tuple[str, str | None]],
     *,
     width: int,
@@ -157,7 +157,7 @@ def wrapped(text: str, width: int) -> list[str]:
     """A text in lines no wider than `width`, cut between words where there are any."""
     from textwrap import wrap
 
-    if wide(text) <= width and "\n" not in text:
+    if display_width(text) <= width and "\n" not in text:
         return [text]
     return [
         line

@@ -1,0 +1,1 @@
+"""`tocsin evaluate discovery`: files, summaries, tables and plots of its experiments."""

@@ -1,0 +1,1 @@
+"""What only `tocsin find` needs."""

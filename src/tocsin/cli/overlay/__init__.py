@@ -1,0 +1,1 @@
+"""What `tocsin overlay` prints."""

@@ -246,6 +246,7 @@ def run_broker(directory: str, ready: Pipe) -> None:
         "http.address": "127.0.0.1:0",
         "frames.address": "off",
         "soap_tcp.address": "off",
+        "overlay.address": "off",
         "log.directory": directory,
     }
     settings, _ = load(flags, {})

@@ -22,7 +22,6 @@ import duckdb
 import pipeline_fold_sql as fold
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.monitor.alerts.messages import SOURCE
-from tocsin.monitor.records import ACTIVITY_STATES
 from tocsin.monitor.rules import ENDING, EXPECTED, PEAKS, SUMMED
 from tocsin.monitor.states import (
     CLOCK_OFF_S_MIN,
@@ -36,6 +35,7 @@ from tocsin.monitor.states import (
 )
 from tocsin.monitor.values import BYTES_MAX, ITEMS_MAX
 from tocsin.tables.schemas import RUNS, TABLES, USE, USED
+from tocsin.wire.api.run_views import ACTIVITY_STATES
 from tocsin.wire.blackboard.normal import TYPE_PREFIX
 
 SQL: Final = Path(__file__).parent / "pipeline_sql"

@@ -14,7 +14,6 @@ from typing import Final
 from tocsin.archive.facts import MEMBERS
 from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.fold import AHEAD_NS_MAX, ConceptRules
-from tocsin.monitor.records import ACTIVITY_STATES, RUN_STATES
 from tocsin.monitor.rules import (
     ANY,
     CURRENT,
@@ -27,6 +26,7 @@ from tocsin.monitor.rules import (
     StateRule,
 )
 from tocsin.ontology import built_in
+from tocsin.wire.api.run_views import ACTIVITY_STATES, RUN_STATES
 
 SEQ_BITS: Final = 48
 TIME_BITS: Final = 54  # of microseconds: until 2540

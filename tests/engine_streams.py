@@ -78,7 +78,7 @@ class RunSeen:
                 found |= {each.kind for each in of_attempt(row, attempt_times(row), id)}
         return found
 
-    def told(self, name: str) -> Any:
+    def reported(self, name: str) -> Any:
         return latest(self.row, name)
 
     def of(self, activity: str) -> Row:
@@ -158,7 +158,7 @@ def _post(run_name: str, at_ms: int, more: dict[str, Any]) -> bytes:
 
 
 def _metadata(**workflow: Any) -> dict[str, Any]:
-    told = {
+    reported = {
         "projectName": "openproblems",
         "scriptName": "main.nf",
         "revision": "main",
@@ -167,7 +167,7 @@ def _metadata(**workflow: Any) -> dict[str, Any]:
         "commandLine": "nextflow run openproblems -with-weblog",
         "nextflow": {"version": "26.10.3", "build": 1},
     }
-    return {"parameters": {"outdir": "results", "n": 3}, "workflow": told | workflow}
+    return {"parameters": {"outdir": "results", "n": 3}, "workflow": reported | workflow}
 
 
 def _trace(row: dict[str, str], attempt: int, *, last: bool) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tocsin.broker.options import BrokerOptions
 from tocsin.broker.port import BrokerPort, StreamSink
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.broker.snapshot import load_snapshot
-from tocsin.errors import TocsinError
+from tocsin.errors import DiskFull, TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.store.memory import memory_store
 
@@ -128,6 +128,7 @@ class ManualRuntime:
             204, {}, b""
         )
         self.is_disk_slow = False  # then commits wait until it is set back
+        self.is_disk_full = False  # then no commit is made
         self._late_commits: list[do.Commit] = []
         options = options or BrokerOptions()
         self.broker = Broker(
@@ -316,16 +317,20 @@ class ManualRuntime:
                 broker.stream_blocked(effect.stream)
         elif isinstance(effect, do.StreamDropped):
             self._streams[effect.stream].dropped(effect.dropped)
-        elif isinstance(effect, do.Survey):
-            broker.surveyed(0, now_ns)
+        elif isinstance(effect, do.CheckRetention):
+            broker.retention_checked(0, now_ns)
         elif isinstance(effect, do.Handshake):
             self.handshakes.append(effect)
-        elif isinstance(effect, do.Note):
+        elif isinstance(effect, do.LogLine):
             self.notes.append((effect.level, effect.message))
         elif isinstance(effect, do.Stop):
             raise effect.error
 
     def _commit(self, commit: do.Commit) -> None:
+        if self.is_disk_full:
+            full = DiskFull("the disk is full", remedy="Make room.")
+            self.broker.commit_failed(full, self._now_ns)
+            return
         applied = self.store.commit(commit.append, commit.change)
         self.commits += 1
         self.broker.committed(applied, self.store.first_seq, self._now_ns)

@@ -33,13 +33,14 @@ class Served:
         self.address = "127.0.0.1:0"
         self.soap_tcp = "127.0.0.1:0"
         self.frames = "127.0.0.1:0"
+        self.link = "127.0.0.1:0"
         self.start()
 
     def start(self) -> None:
         """Start, or start again on the same port."""
         command = [sys.executable, "-m", "tocsin", "serve", "--json", "--data", str(self.directory)]
         command += ["--http", self.address, "--soap-tcp", self.soap_tcp]
-        command += ["--frames", self.frames, *self.flags]
+        command += ["--frames", self.frames, "--link", self.link, *self.flags]
         with self.errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=errors, env=self.env, cwd=ROOT
@@ -54,6 +55,7 @@ class Served:
         self.address = addresses["http"]
         self.soap_tcp = addresses.get("soap_tcp", "off")
         self.frames = addresses.get("frames", "off")
+        self.link = addresses.get("link", "off")
         self.archive = addresses.get("archive", "off")
         self.scheme = "https" if addresses.get("tls") else "http"
 

@@ -48,6 +48,7 @@ def reader_env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, s
         "TOCSIN_HTTP__ADDRESS": f"127.0.0.1:{port}",
         "FRAMES_FOR_TEST": str(frames),
         "TOCSIN_FRAMES__ADDRESS": f"127.0.0.1:{frames}",
+        "TOCSIN_OVERLAY__ADDRESS": "127.0.0.1:0",
         "TOCSIN_SOAP_TCP__ADDRESS": "127.0.0.1:0",
         "TOCSIN_BROKER": f"http://127.0.0.1:{port}",
     }
@@ -113,6 +114,7 @@ def test_the_first_commands_work_pasted_as_one_block(
         **reader_env,
         "TOCSIN_HTTP__ADDRESS": f"127.0.0.1:{port}",
         "TOCSIN_FRAMES__ADDRESS": "127.0.0.1:0",
+        "TOCSIN_OVERLAY__ADDRESS": "127.0.0.1:0",
         "TOCSIN_BROKER": f"http://127.0.0.1:{port}",
     }
     env["TOCSIN_BROKER_WAIT_S"] = "40"  # for a machine that has much else to do
@@ -182,10 +184,19 @@ def test_this_host_tells_about_itself(readme_broker: dict[str, str]) -> None:
         said(monitor)
 
 
+def test_a_machine_is_registered_and_found(readme_broker: dict[str, str]) -> None:
+    add, find = commands(CONSOLE[6])
+
+    assert said(shell(add, readme_broker)).strip() == "node7"
+    found = said(shell(find, readme_broker))
+    assert "node7" in found
+    assert "cost: 0 messages" in found
+
+
 def test_a_workflow_tells_what_it_does(readme_broker: dict[str, str]) -> None:
-    told = subprocess.run([sys.executable, "-c", PYTHON[0]], env=readme_broker, check=False)
-    assert told.returncode == 0
-    runs, run, estimate = (said(shell(each, readme_broker)) for each in commands(CONSOLE[6]))
+    reported = subprocess.run([sys.executable, "-c", PYTHON[0]], env=readme_broker, check=False)
+    assert reported.returncode == 0
+    runs, run, estimate = (said(shell(each, readme_broker)) for each in commands(CONSOLE[7]))
 
     assert "forecast" in runs
     assert "completed" in runs
@@ -233,6 +244,23 @@ def test_every_link_in_the_documents_leads_somewhere() -> None:
     for page in [*(ROOT / "docs").rglob("*.md"), ROOT / "ARCHITECTURE.md"]:
         for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
             assert "//" in link or (page.parent / link).exists(), f"{page}: {link}"
+
+
+def test_every_module_that_the_documents_name_is_there() -> None:
+    modules = [str(path) for path in ROOT.rglob("*.py") if ".venv" not in path.parts]
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    named = {
+        (page.name, name)
+        for page in pages
+        for name in re.findall(r"`((?:\w+/)+\w+\.py)`", page.read_text())
+    }
+
+    assert named
+    assert not {(page, name) for page, name in named if not _ends_with(name, modules)}
+
+
+def _ends_with(name: str, modules: list[str]) -> bool:
+    return any(each.endswith(f"/{name}") for each in modules)
 
 
 def test_every_decision_has_a_number_of_its_own_and_says_it() -> None:

@@ -161,7 +161,7 @@ def carried_as(data: bytes, charset: str) -> bytes:
     """The document in UTF-8, where what carried it says how it is encoded.
 
     That counts more than the document's own declaration and less than a byte order mark (RFC 7303,
-    section 3); a name that we do not know, or that is plainly wrong, does not count.
+    section 3); a name that we do not know, or that is clearly wrong, does not count.
     """
     name = charset.lower()
     if data.startswith(_MARKS) or not (name in _UTF_8_NAMES or _OTHER_NAMES.fullmatch(name)):

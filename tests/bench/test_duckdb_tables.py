@@ -53,13 +53,13 @@ def test_duckdb_says_of_runs_and_attempts_what_the_live_monitor_says(made: Made)
 
     runs, attempts = _shown(live, now_us * NS_PER_US)
 
-    told_runs = "SELECT run, workflow, version, state, duration_s, known, progress FROM $runs"
-    assert sorted(_query(made, told_runs)) == sorted(runs)
-    told_attempts = (
+    reported_runs = "SELECT run, workflow, version, state, duration_s, known, progress FROM $runs"
+    assert sorted(_query(made, reported_runs)) == sorted(runs)
+    reported_attempts = (
         "SELECT run, id, attempt, state, activity, epoch_us(started), epoch_us(ended), "
         "duration_s, skewed, fault, settled_seq, use_CpuSeconds, use_MemoryPeak FROM $activities"
     )
-    assert sorted(map(str, _query(made, told_attempts))) == sorted(map(str, attempts))
+    assert sorted(map(str, _query(made, reported_attempts))) == sorted(map(str, attempts))
     assert len({row[3] for row in attempts}) > 4  # a world in which nothing happens shows nothing
 
 

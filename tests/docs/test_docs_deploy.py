@@ -45,7 +45,7 @@ def instruction(name: str) -> str:
 def elsewhere(command: list[str]) -> list[str]:
     """The flags of a command line without its directory and ports, which a test has its own of."""
     flags = iter(command)
-    places = {"--data", "--http", "--frames", "--soap-tcp"}
+    places = {"--data", "--http", "--frames", "--soap-tcp", "--link"}
     return [flag for flag in flags if flag not in places or not next(flags)]
 
 

@@ -124,8 +124,10 @@ def test_a_step_whose_notification_comes_twice_starts_once(
     report = run_forecast(broker.url, own_topic("ann", "forecast"), tmp_path)
 
     assert_whole(report)
-    told = Counter(report.monitor[:-1])
-    assert told == {f"{step} {state}": 2 for step in FORECAST for state in ("started", "finished")}
+    reported = Counter(report.monitor[:-1])
+    assert reported == {
+        f"{step} {state}": 2 for step in FORECAST for state in ("started", "finished")
+    }
     assert Counter(worked) == dict.fromkeys(FORECAST, 1)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from queue import Empty, Queue
 from typing import Self
 
-from minimal_line import Conversation, Door, connect
+from minimal_line import Conversation, Listener, connect
 from minimal_wire import (
     EVENTS,
     PARAMETERS,
@@ -226,8 +226,8 @@ class PlainArchive(Consuming):
     ) -> None:
         super().__init__()
         self.refuses = refuses
-        self.door = Door(self.handle, passes_foreign=passes_foreign)
-        self.address = self.door.address
+        self.listener = Listener(self.handle, passes_foreign=passes_foreign)
+        self.address = self.listener.address
 
     def __enter__(self) -> Self:
         return self
@@ -237,7 +237,7 @@ class PlainArchive(Consuming):
 
     def close(self) -> None:
         """Stop listening. Raises NotInThePaper if a producer sent what the paper does not have."""
-        self.door.close()
+        self.listener.close()
 
     def next_subscription(self, wait_s: float = WAIT_S_MAX) -> Subscription:
         """The next subscription that a producer initiated."""

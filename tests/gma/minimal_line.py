@@ -165,7 +165,7 @@ def hang_up(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
 
 
-class Door:
+class Listener:
     """A listening port: each connection becomes a conversation, all closed together."""
 
     def __init__(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Self, TypeAlias
 
-from minimal_line import STOP_S_MAX, Conversation, Door, LineClosed, close_all, connect
+from minimal_line import STOP_S_MAX, Conversation, LineClosed, Listener, close_all, connect
 from minimal_wire import (
     EVENTS,
     PARAMETERS,
@@ -120,8 +120,8 @@ class PlainProducer:
         self.served: dict[str, Served] = {}
         self.requests: list[Message] = []
         self.outgoing: list[Conversation] = []
-        self.door = Door(self.handle, passes_foreign=passes_foreign)
-        self.address = self.door.address
+        self.listener = Listener(self.handle, passes_foreign=passes_foreign)
+        self.address = self.listener.address
 
     def __enter__(self) -> Self:
         return self
@@ -134,7 +134,7 @@ class PlainProducer:
         for served in list(self.served.values()):
             served.stop()
         try:
-            self.door.close()
+            self.listener.close()
         finally:
             close_all(self.outgoing)
             for served in list(self.served.values()):

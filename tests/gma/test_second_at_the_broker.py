@@ -48,14 +48,14 @@ def pushing(producer: PlainProducer, address: str, name: str) -> Served:
     return producer.push_to(address, name, period=FAST)
 
 
-@pytest.mark.parametrize("door", ["frames", "archive"])
+@pytest.mark.parametrize("listener", ["frames", "archive"])
 def test_what_a_plain_producer_pushes_reaches_a_plain_consumer_of_the_broker(
-    broker: Broker, at_broker: PlainConsumer, strict_producer: PlainProducer, door: str
+    broker: Broker, at_broker: PlainConsumer, strict_producer: PlainProducer, listener: str
 ) -> None:
     name = own_name()
     subscription = at_broker.subscribe(name)
 
-    pushed = pushing(strict_producer, getattr(broker, door), name)
+    pushed = pushing(strict_producer, getattr(broker, listener), name)
 
     assert subscription.next_event().values["Load1"] == Value("1.5", accuracy="+/-0.1")
     assert (name, EVENTS) in at_broker.event_names()

@@ -246,7 +246,7 @@ def test_the_library_subscribes_with_different_periods_at_once(asking: Consumer)
     assert slow.take(0) is None
 
 
-def test_the_library_is_told_of_an_event_that_could_not_be_made(asking: Consumer) -> None:
+def test_the_library_learns_of_an_event_that_could_not_be_made(asking: Consumer) -> None:
     subscription = asking.subscribe("Dark", period=0.02)
 
     assert subscription.take(0.2) is None

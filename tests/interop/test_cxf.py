@@ -114,17 +114,17 @@ def test_our_client_subscribes_publishes_pauses_and_leaves_at_cxf_s_service(serv
     with client_of(service) as client:
         subscription = client.subscribe("ours", dialect=SIMPLE)
 
-        def is_heard(text: bytes) -> bool:
+        def is_received(text: bytes) -> bool:
             client.publish(EVENT % text, topic="ours")
             message = subscription.take(ARRIVES_S if text != b"unheard" else SILENCE_S)
             return message is not None and b">%b</" % text in message.payload
 
-        assert is_heard(b"one")
+        assert is_received(b"one")
         subscription.renew(3_600)
         client.pause(subscription)
-        assert not is_heard(b"unheard")  # what comes meanwhile is dropped there
+        assert not is_received(b"unheard")  # what comes meanwhile is dropped there
         client.resume(subscription)
-        assert is_heard(b"two")
+        assert is_received(b"two")
         client.unsubscribe(subscription)
 
 
@@ -137,7 +137,7 @@ def test_our_broker_delivers_into_cxf_s_and_cxf_s_into_ours(
         ours.subscribe("outward", consumer=f"{service}broker")
         theirs.subscribe("outward", consumer=f"{sink.url}/of-cxf", dialect=SIMPLE)
         theirs.subscribe("inward", consumer=f"{broker.url}/soap", dialect=SIMPLE)
-        heard = ours.subscribe("inward")
+        received = ours.subscribe("inward")
 
         broker.publish(
             {
@@ -150,7 +150,7 @@ def test_our_broker_delivers_into_cxf_s_and_cxf_s_into_ours(
         assert (delivery.path, state(delivery)) == ("/of-cxf", "there")
 
         theirs.publish(EVENT % b"back", topic="inward")
-        message = heard.take(ARRIVES_S)
+        message = received.take(ARRIVES_S)
         assert message is not None
         assert b">back</" in message.payload
 

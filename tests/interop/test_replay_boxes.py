@@ -205,10 +205,10 @@ def test_the_recorded_subscription_of_soap_tcp_is_served(broker: Served) -> None
         accepted, _ = listening.accept()
         with accepted:
             consumer = Dime(accepted)
-            heard = [consumer.read() for _ in PUBLISHED_BY]
-        assert [e.text for h in heard for e in h.body.iter("a")] == list(PUBLISHED_BY)
-        assert {h.soap for h in heard} == {"1.1"}
-        assert {read_addressing(h).wsa for h in heard} == {names.WSA200408}
+            received = [consumer.read() for _ in PUBLISHED_BY]
+        assert [e.text for h in received for e in h.body.iter("a")] == list(PUBLISHED_BY)
+        assert {h.soap for h in received} == {"1.1"}
+        assert {read_addressing(h).wsa for h in received} == {names.WSA200408}
 
         for operation, inside in (
             ("Renew", "<w:Expires>PT20M</w:Expires>"),

@@ -74,12 +74,12 @@ def expires(broker: Served, subscription_id: str) -> str:
     return str(broker.call("GET", f"/subscriptions/{subscription_id}")[1]["expires"])
 
 
-def heard_by(watching: SdcConsumer) -> Queue[etree._Element]:
-    heard: Queue[etree._Element] = Queue()
+def received_by(watching: SdcConsumer) -> Queue[etree._Element]:
+    received: Queue[etree._Element] = Queue()
     observableproperties.strongbind(
-        watching, episodic_metric_report=lambda report: heard.put(report.p_msg.msg_node)
+        watching, episodic_metric_report=lambda report: received.put(report.p_msg.msg_node)
     )
-    return heard
+    return received
 
 
 @pytest.mark.parametrize("subscriptions", MANAGERS)
@@ -90,14 +90,14 @@ def test_a_monitor_hears_the_device_through_the_broker(
         monitor(source, subscriptions) as watching,
         sent_to(f"{broker.url}/soap", source, watching),
     ):
-        heard = heard_by(watching)
+        received = received_by(watching)
         made = watching.do_subscribe(hosted_at(f"{broker.url}/soap"), reports(), KEYS)
         assert made.is_subscribed
         assert made.granted_expires == 60
 
         for value in (61, 72):
             source.measures(value)
-            assert value_of(heard.get(timeout=ARRIVES_S)) == str(value)
+            assert value_of(received.get(timeout=ARRIVES_S)) == str(value)
 
         own = made.subscribe_response.SubscriptionManager.Address.rpartition("/")[2]
         first = expires(broker, own)
@@ -108,7 +108,7 @@ def test_a_monitor_hears_the_device_through_the_broker(
         assert broker.call("GET", f"/subscriptions/{own}")[0] == 404
         source.measures(80)
         time.sleep(SILENCE_S)
-        assert heard.empty()
+        assert received.empty()
 
 
 @pytest.mark.parametrize("subscriptions", MANAGERS)

@@ -69,9 +69,9 @@ def test_a_recorded_subscription_with_bookmarks_gets_them(broker: Served, sink: 
 
 @live
 def test_wsman_identifies_us(broker: Served) -> None:
-    told = wsman(broker, "identify")
+    reported = wsman(broker, "identify")
 
-    assert "ProductVendor>Tocsin<" in told
+    assert "ProductVendor>Tocsin<" in reported
 
 
 @live
@@ -79,12 +79,12 @@ def test_wsman_identifies_us(broker: Served) -> None:
 def test_wsman_subscribes_with_bookmarks_and_unsubscribes(
     broker: Served, sink: Consumer, mode: str
 ) -> None:
-    told = wsman(broker, "subscribe", RESOURCE, "-Z", sink.url, "-G", mode, "-r", "600", "-l")
+    reported = wsman(broker, "subscribe", RESOURCE, "-Z", sink.url, "-G", mode, "-r", "600", "-l")
     broker.publish({"datacontenttype": "application/xml", "data": "<a/>"})
-    heard = sink.next()
-    made = re.search(r"Identifier>([^<]+)<", told)
-    assert made is not None, told
+    received = sink.next()
+    made = re.search(r"Identifier>([^<]+)<", reported)
+    assert made is not None, reported
 
     wsman(broker, "unsubscribe", RESOURCE, "-i", made[1])
 
-    assert header_text(read_envelope(heard.body), WSMAN, "Bookmark")
+    assert header_text(read_envelope(received.body), WSMAN, "Bookmark")

@@ -116,9 +116,6 @@ class Vocabulary:
         """The concept itself and all that subsume it."""
         return frozenset(_reached(name, lambda each: self.concepts[each].parents))
 
-    def is_a(self, name: str, ancestor: str) -> bool:
-        return name in self.below(ancestor)
-
     def children(self, name: str) -> list[str]:
         """Those that are directly below."""
         return self._children.get(name, [])

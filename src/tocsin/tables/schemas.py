@@ -10,8 +10,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from tocsin.monitor.records import ACTIVITY_STATES
 from tocsin.monitor.rules import CURRENT, GROWING
+from tocsin.wire.api.run_views import ACTIVITY_STATES
 
 MOMENT: Final = pa.timestamp("us", tz="UTC")
 TEXT: Final = pa.string()
@@ -105,7 +105,7 @@ RUNS: Final = _table(
     working_directory=TEXT,
     parameters=TEXT,
     planned=WHOLE,  # activities that were announced in all
-    known=WHOLE,  # activities that were heard of
+    known=WHOLE,  # activities that an event named
     **{f"n_{state}": WHOLE for state in ACTIVITY_STATES},
     retried=WHOLE,  # activities that were tried again after a failure
     progress=NUMBER,

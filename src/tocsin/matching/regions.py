@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations, islice
+from typing import TypeVar
 
 from tocsin.event.facets import (
     BASE_UNITS,
@@ -56,6 +57,7 @@ REGIONS_CACHED_MAX = 4_096
 STRING_FORM = "t"
 
 Leaf = Predicate | TopicIs | TextIs | Sql | XPath
+_Member = TypeVar("_Member")
 
 _ANY_TOPIC = TopicPattern(("**",))
 _FLAGS = (("true", True), ("false", False))
@@ -79,12 +81,17 @@ class Region:
             ranges[key] = both(ranges.get(key), bound)
         return Region(
             ranges,
-            self.names | other.names,
-            self.patterns | other.patterns,
-            self.expressions | other.expressions,
-            self.denied | other.denied,
+            _union(self.names, other.names),
+            _union(self.patterns, other.patterns),
+            _union(self.expressions, other.expressions),
+            _union(self.denied, other.denied),
             self.is_impossible or other.is_impossible,
         )
+
+
+def _union(one: frozenset[_Member], other: frozenset[_Member]) -> frozenset[_Member]:
+    """Not another set where one of them will do: most are empty, and tables have many."""
+    return one | other if one and other else one or other
 
 
 EVERY_EVENT = Region()
@@ -222,7 +229,8 @@ def _closed(region: Region) -> Region:
             return NO_EVENT
         for kind, bound in _implied_by_text(ranges.get((name, TEXT)), kinds):
             ranges[name, kind] = both(ranges.get((name, kind)), bound)
-    return replace(region, ranges=ranges)
+    # The region itself if nothing is added: mostly so, and tables keep both.
+    return region if ranges == region.ranges else replace(region, ranges=ranges)
 
 
 def _never_together(kinds: set[str]) -> bool:

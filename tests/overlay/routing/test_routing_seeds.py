@@ -13,7 +13,7 @@ from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import matches
 from tocsin.matching.covering import intersects, never_matches
 from tocsin.overlay.routing import departures, router, updates
-from tocsin.overlay.routing.cover_index import CoverIndex, Entry
+from tocsin.overlay.routing.cover_index import CoverIndex, Entry, _at
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.reach import Reach
 from tocsin.overlay.routing.table import RoutingTable
@@ -236,7 +236,7 @@ def covers_found_are_all_believed(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CoverIndex, "covering", lambda index, narrow: iter_filed(index, narrow))
 
     def iter_filed(index: CoverIndex, narrow: Entry) -> list[Entry]:
-        filed = [entry for shelf in index._filed.values() for entry in shelf.values()]
+        filed = [entry for access in index._filed for entry in _at(index._filed, access)]
         return [entry for entry in filed if entry.key < narrow.key]
 
 

@@ -11,7 +11,7 @@ never covered. For simple ones covering is transitive, so two entries never leav
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -42,8 +42,9 @@ class Entry:
     covered_by: dict[str, Entry] = field(default_factory=dict)
     """At most one for each hop, and no more than are needed to know where it goes."""
     covers: dict[EntryKey, Entry] = field(default_factory=dict)  # those that name it there
-    reached: set[str] = field(default_factory=set)  # brokers where it holds, this one aside
-    unheard: set[str] = field(default_factory=set)  # neighbours sent it that have not answered yet
+    # Empty in most rows, of which there may be a million, so these are no sets of their own then.
+    reached: frozenset[str] = frozenset()  # brokers where it holds, this one aside
+    unheard: frozenset[str] = frozenset()  # neighbours sent it that have not answered yet
 
     @property
     def goes_nowhere(self) -> bool:
@@ -97,31 +98,31 @@ class CoverIndex:
     """The entries of one table whose filters are simple."""
 
     def __init__(self) -> None:
-        self._filed: dict[AccessKey, dict[EntryKey, Entry]] = {}
-        self._posted: dict[AccessKey, dict[EntryKey, Entry]] = {}
+        self._filed: _Shelves = {}
+        self._posted: _Shelves = {}
 
     def file(self, entry: Entry) -> None:
         """From now on it may cover others."""
         for region in entry.outer:
-            self._filed.setdefault(_access_key(region), {})[entry.key] = entry
+            _put(self._filed, _access_key(region), entry)
 
     def unfile(self, entry: Entry) -> None:
         for region in entry.outer:
-            _take(self._filed, _access_key(region), entry.key)
+            _take(self._filed, _access_key(region), entry)
 
     def post(self, entry: Entry) -> None:
         """From now on it may become covered."""
         for access in entry.access:
-            self._posted.setdefault(access, {})[entry.key] = entry
+            _put(self._posted, access, entry)
 
     def unpost(self, entry: Entry) -> None:
         for access in entry.access:
-            _take(self._posted, access, entry.key)
+            _take(self._posted, access, entry)
 
     def covering(self, narrow: Entry) -> Iterator[Entry]:
         """The entries that stand for this one."""
         for access in narrow.access:
-            for entry in self._filed.get(access, {}).values():
+            for entry in _at(self._filed, access):
                 if precedes(entry, narrow):
                     yield entry
 
@@ -129,18 +130,40 @@ class CoverIndex:
         """The posted entries that this one stands for."""
         found: dict[EntryKey, Entry] = {}
         for region in wide.outer:
-            for key, entry in self._posted.get(_access_key(region), {}).items():
-                if key not in found and precedes(wide, entry):
-                    found[key] = entry
+            for entry in _at(self._posted, _access_key(region)):
+                if entry.key not in found and precedes(wide, entry):
+                    found[entry.key] = entry
         return list(found.values())
 
 
-def _take(shelf: dict[AccessKey, dict[EntryKey, Entry]], access: AccessKey, key: EntryKey) -> None:
-    entries = shelf.get(access)
-    if entries is not None:
-        entries.pop(key, None)
-        if not entries:
-            del shelf[access]
+_Shelves = dict[AccessKey, Entry | dict[EntryKey, Entry]]
+"""The entries of each access key; the entry itself where there is only one, as there mostly is."""
+
+
+def _at(shelves: _Shelves, access: AccessKey) -> Iterable[Entry]:
+    found = shelves.get(access, {})
+    return (found,) if isinstance(found, Entry) else found.values()
+
+
+def _put(shelves: _Shelves, access: AccessKey, entry: Entry) -> None:
+    found = shelves.setdefault(access, entry)
+    if isinstance(found, Entry):
+        if found.key == entry.key:
+            shelves[access] = entry
+            return
+        found = shelves[access] = {found.key: found}
+    found[entry.key] = entry
+
+
+def _take(shelves: _Shelves, access: AccessKey, entry: Entry) -> None:
+    found = shelves.get(access)
+    if isinstance(found, Entry):
+        if found.key == entry.key:
+            del shelves[access]
+    elif found is not None:
+        found.pop(entry.key, None)
+        if not found:
+            del shelves[access]
 
 
 def _access_key(region: Region) -> AccessKey:

@@ -16,8 +16,15 @@ class RoutingOptions:
     same."""
     advertises: tuple[str, ...] = ("",)
     """Filters of what may be published at this broker; the empty text is everything."""
-    subscriptions_max: int = 1_000_000  # with about 1 KB each
+    subscriptions_max: int = 1_000_000  # of all brokers, with about 4 KB each
     advertisements_max: int = 20_000  # two for each broker of the largest overlay
+    entry_bytes_max: int = 128 << 20
+    """Of both tables as they are sent: with long filters, memory is full before the rows are."""
+    # What comes over one link, so that no neighbour can fill a table that all share: some 200 MB of
+    # memory at most. Of the filters as they are sent, a byte costs about 25 once it is read.
+    subscriptions_per_neighbour_max: int = 50_000
+    advertisements_per_neighbour_max: int = 5_000
+    entry_bytes_per_neighbour_max: int = 8 << 20
     brokers_max: int = 10_000
     cycle_grace_ns: int = 2 * NS_PER_S
     """A cycle that two links closed at once is cut after this: what looks like one for a moment is

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tocsin.errors import BadLinkMessage, LinkRefused, RoutingTableFull, TocsinError
+from tocsin.errors import BadLinkMessage, LinkRefused, TocsinError
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_text import format_filter
 from tocsin.overlay.routing import departures
 from tocsin.overlay.routing.effects import (
     CloseLink,
     Effect,
-    EntryIgnored,
     EntryKey,
     NeighbourForgotten,
     NeighbourUp,
@@ -37,6 +36,7 @@ from tocsin.overlay.routing.links import (
 )
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.reach import edge
+from tocsin.overlay.routing.room import check_room, check_share, ignore
 from tocsin.overlay.routing.state import (
     ADVERTISEMENTS,
     SUBSCRIPTIONS,
@@ -69,6 +69,7 @@ from tocsin.wire.link.messages import (
     Heartbeat,
     HeartbeatReply,
     Hello,
+    Ignored,
     Message,
     Reached,
     Refuse,
@@ -105,7 +106,7 @@ class Router:
         state = self._state
         key = (self.broker, subscription)
         if key not in state.subscriptions.entries:
-            self._check_room(SUBSCRIPTIONS)
+            check_room(state, SUBSCRIPTIONS)
         text = format_filter(wanted)
         if len(text) > FILTER_CHARS_MAX:
             # Too long for a message. Its broker asks the filter anyway, so more may come.
@@ -167,7 +168,7 @@ class Router:
                 self._state.effects.append(CloseLink(link.number, error))
             case Welcome() if link.phase is Phase.GREETED:
                 self._welcomed(link, now_ns)
-            case Heartbeat() | HeartbeatReply() | Bye():
+            case Heartbeat() | HeartbeatReply() | Ignored() | Bye():
                 pass
             case _ if link.phase < Phase.UP:
                 raise out_of_turn(link, message)
@@ -284,27 +285,15 @@ class Router:
             return  # our own, by way of a cycle that is about to be cut
         known = state.table(name).text_said(link.neighbour, key)
         try:
-            if known is None:
-                self._check_room(name)
+            check_share(state, name, link.neighbour, key, text)
             state.put(name, link.neighbour, key, text, read_filter(text))
         except TocsinError as error:
             state.take(name, link.neighbour, key)
-            state.effects.append(EntryIgnored(link.neighbour, error))
+            ignore(state, link, error)
             return
         entry = state.subscriptions.entries.get(key)
         if known == text and name == SUBSCRIPTIONS and entry and entry.hop == link.neighbour:
             answer_reached(state, entry)  # the earlier answer may not have got through
-
-    def _check_room(self, name: str) -> None:
-        options = self._state.options
-        is_subscription = name == SUBSCRIPTIONS
-        maximum = options.subscriptions_max if is_subscription else options.advertisements_max
-        if len(self._state.table(name)) >= maximum:
-            kind = "subscriptions" if is_subscription else "advertisements"
-            raise RoutingTableFull(
-                f"the routing table has {maximum} {kind}, as many as it may have",
-                remedy=f"Raise {kind}_max in [overlay], or use fewer and wider {kind}.",
-            )
 
     def _refuse(self, link: Link, error: TocsinError, now_ns: int) -> None:
         self._send(link, Refuse(error.code, error.problem[:1024]))

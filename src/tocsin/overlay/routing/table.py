@@ -40,6 +40,8 @@ class RoutingTable:
         self.changed: dict[EntryKey, Before] = {}
         self.said_anew: dict[str, None] = {}  # neighbours that say something else, until taken
         self.by_hop: dict[str, dict[EntryKey, Entry]] = {}
+        self.bytes_of: dict[str, int] = {}  # of what each neighbour has said
+        self.bytes_said = 0  # of all that
 
     def __len__(self) -> int:
         return len(self._said_by)
@@ -54,7 +56,9 @@ class RoutingTable:
 
     def put(self, hop: str, key: EntryKey, text: str, wanted: Filter) -> None:
         """The neighbour says this entry, or says it anew with another filter."""
+        known = self.text_said(hop, key)
         self._said.setdefault(hop, {})[key] = (text, wanted)
+        self._count(hop, size_of(key, text) - (0 if known is None else size_of(key, known)))
         self.said_anew[hop] = None
         by = self._said_by.setdefault(key, {})
         by[hop] = None
@@ -67,7 +71,8 @@ class RoutingTable:
         said = self._said.get(hop, {})
         if key not in said:
             return
-        del said[key]
+        text, _ = said.pop(key)
+        self._count(hop, -size_of(key, text))
         self.said_anew[hop] = None
         if hop != OWN and not said:
             del self._said[hop]
@@ -78,6 +83,14 @@ class RoutingTable:
         if not by:
             del self._said_by[key]
         self._choose(key)
+
+    def _count(self, hop: str, more: int) -> None:
+        if hop == OWN:
+            return
+        self.bytes_said += more
+        self.bytes_of[hop] = self.bytes_of.get(hop, 0) + more
+        if not self.bytes_of[hop]:
+            del self.bytes_of[hop]
 
     def set_live(self, hop: str, *, is_live: bool) -> None:
         """A neighbour is connected, or not any more. What is kept for one that is away stands for
@@ -196,3 +209,8 @@ class RoutingTable:
 
 
 _key = attrgetter("key")
+
+
+def size_of(key: EntryKey, text: str) -> int:
+    """About how many bytes the entry has as it is sent; at least one."""
+    return len(key[0]) + len(key[1]) + len(text)

@@ -8,6 +8,7 @@ passes both always finds one of them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.matching.covering import intersects, never_matches
@@ -81,7 +82,7 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
         if entry is not None and entry.goes_to(link.neighbour) and _meets(entry.filter, offers):
             if sent.get(key) != entry.text:
                 sent[key] = entry.text
-                entry.unheard.add(link.neighbour)
+                entry.unheard |= {link.neighbour}
                 _send(state, link, Subscribe(*key, entry.text))
         elif sent.pop(key, None) is not None:
             gone.append(Unsubscribe(*key))
@@ -154,7 +155,7 @@ def answer_reached(state: RouterState, entry: Entry) -> None:
 
 def hear_reached(state: RouterState, entry: Entry, neighbour: str, brokers: Iterable[str]) -> None:
     """A neighbour says where beyond it the entry holds."""
-    entry.unheard.discard(neighbour)
+    entry.unheard -= {neighbour}
     note_reached(state, entry, brokers)
     if not entry.unheard and entry.key in state.held:
         del state.held[entry.key]
@@ -167,13 +168,13 @@ def answer_held(state: RouterState) -> None:
     for key in held:
         entry = state.subscriptions.entries.get(key)
         if entry is not None:
-            entry.unheard.clear()
+            entry.unheard = frozenset()
             answer_reached(state, entry)
 
 
 def note_reached(state: RouterState, entry: Entry, brokers: Iterable[str]) -> None:
     """The entry holds at these brokers, and so do those that it covers."""
-    waiting = [(entry, set(brokers))]
+    waiting: list[tuple[Entry, AbstractSet[str]]] = [(entry, set(brokers))]
     while waiting:
         at, found = waiting.pop()
         fresh = found - at.reached - {state.own.broker, at.key[0]}
@@ -187,7 +188,7 @@ def note_reached(state: RouterState, entry: Entry, brokers: Iterable[str]) -> No
         waiting.extend((each, _ahead(state, each, fresh)) for each in at.covers.values())
 
 
-def _ahead(state: RouterState, entry: Entry, brokers: set[str]) -> set[str]:
+def _ahead(state: RouterState, entry: Entry, brokers: AbstractSet[str]) -> AbstractSet[str]:
     """Those that the entry would reach from here: not the ones on the side that it comes from."""
     return brokers - state.reach.behind(entry.hop).keys()
 

@@ -30,7 +30,8 @@ HOPS_MAX = 255  # a path through an overlay is no longer; what has come further,
 BrokerId = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{1,64}\Z")]
 EntryId = Annotated[str, msgspec.Meta(min_length=1, max_length=ENTRY_ID_CHARS_MAX)]
 FilterText = Annotated[str, msgspec.Meta(max_length=FILTER_CHARS_MAX)]
-Text = Annotated[str, msgspec.Meta(max_length=1024)]
+REASON_CHARS_MAX = 1024
+Text = Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Hops = Annotated[int, msgspec.Meta(ge=0, le=HOPS_MAX)]
 Brokers = Annotated[tuple[BrokerId, ...], msgspec.Meta(max_length=BROKERS_MAX)]
@@ -125,6 +126,15 @@ class Synced(MessageBase, frozen=True):
     table: Literal["advertisements", "subscriptions"]
 
 
+class Ignored(MessageBase, frozen=True):
+    """Entries that the receiver sent were not taken: so many since the link came up, the last for
+    this reason. Said of the first, the second, the fourth, and so on."""
+
+    count: Number
+    code: Text
+    reason: Text
+
+
 class Reached(MessageBase, frozen=True):
     """The subscription holds at these brokers now. Goes back the way the subscription came."""
 
@@ -213,6 +223,7 @@ Message = (
     | Subscribe
     | Unsubscribe
     | Synced
+    | Ignored
     | Reached
     | Forget
     | Events

@@ -1,0 +1,70 @@
+"""Room: how much each neighbour, and all together, may have in the routing tables."""
+
+from __future__ import annotations
+
+from tocsin.errors import RoutingTableFull, TocsinError
+from tocsin.overlay.routing.effects import EntryIgnored, EntryKey, Send
+from tocsin.overlay.routing.links import Link
+from tocsin.overlay.routing.state import SUBSCRIPTIONS, RouterState
+from tocsin.overlay.routing.table import size_of
+from tocsin.wire.link.messages import REASON_CHARS_MAX, Ignored
+
+_LIMIT_REMEDY = "Raise {} in [overlay] there, or use fewer and wider {}."
+
+
+def check_room(state: RouterState, name: str) -> None:
+    """RoutingTableFull if the table can have no other row."""
+    options, kind = state.options, _kind(name)
+    is_subscription = name == SUBSCRIPTIONS
+    maximum = options.subscriptions_max if is_subscription else options.advertisements_max
+    if len(state.table(name)) >= maximum:
+        raise RoutingTableFull(
+            f"the routing table has {maximum} {kind}, as many as it may have",
+            remedy=f"Raise {kind}_max in [overlay], or use fewer and wider {kind}.",
+        )
+
+
+def check_share(state: RouterState, name: str, neighbour: str, key: EntryKey, text: str) -> None:
+    """RoutingTableFull if the neighbour may not say this, besides all it has said."""
+    options, kind, table = state.options, _kind(name), state.table(name)
+    known = table.text_said(neighbour, key)
+    if known is None:
+        check_room(state, name)
+        of_subscriptions = options.subscriptions_per_neighbour_max
+        of_advertisements = options.advertisements_per_neighbour_max
+        maximum = of_subscriptions if name == SUBSCRIPTIONS else of_advertisements
+        if len(table.said(neighbour)) >= maximum:
+            raise RoutingTableFull(
+                f"{maximum} {kind} came over the link with {neighbour}, as many as may come by one",
+                remedy=_LIMIT_REMEDY.format(f"{kind}_per_neighbour_max", kind),
+            )
+    more = size_of(key, text) - (0 if known is None else size_of(key, known))
+    if more <= 0:
+        return
+    tables = (state.advertisements, state.subscriptions)
+    maximum = options.entry_bytes_per_neighbour_max
+    if sum(each.bytes_of.get(neighbour, 0) for each in tables) + more > maximum:
+        raise RoutingTableFull(
+            f"entries of {maximum} bytes came over the link with {neighbour}, as many as may come "
+            "by one",
+            remedy=_LIMIT_REMEDY.format("entry_bytes_per_neighbour_max", kind),
+        )
+    if sum(each.bytes_said for each in tables) + more > options.entry_bytes_max:
+        raise RoutingTableFull(
+            f"the routing tables have entries of {options.entry_bytes_max} bytes, as many as they "
+            "may have",
+            remedy=_LIMIT_REMEDY.format("entry_bytes_max", kind),
+        )
+
+
+def ignore(state: RouterState, link: Link, problem: TocsinError) -> None:
+    """An entry is not taken. The neighbour is told of the first, the second, the fourth, ..."""
+    state.effects.append(EntryIgnored(link.neighbour, problem))
+    link.ignored += 1
+    if link.ignored.bit_count() == 1:
+        words = problem.problem[:REASON_CHARS_MAX]
+        state.effects.append(Send(link.number, Ignored(link.ignored, problem.code, words)))
+
+
+def _kind(name: str) -> str:
+    return "subscriptions" if name == SUBSCRIPTIONS else "advertisements"

@@ -242,6 +242,12 @@ class OverlaySettings:
     links_max: int = 1_000  # connections that others opened
     subscriptions_max: int = 1_000_000  # of all brokers, in the routing table
     advertisements_max: int = 20_000
+    entry_bytes_max: int = 128 << 20  # of both, as they are sent
+    subscriptions_per_neighbour_max: int = 50_000  # over one link: about 200 MB of memory
+    advertisements_per_neighbour_max: int = 5_000
+    entry_bytes_per_neighbour_max: int = 8 << 20  # a byte of a long filter takes about 25
+    resources_per_neighbour_max: int = 100_000  # advertisements of resources over one link
+    resource_bytes_per_neighbour_max: int = 64 << 20  # of those, as they are sent
     brokers_max: int = 10_000
 
     @property
@@ -262,6 +268,10 @@ class OverlaySettings:
                 advertises=self.advertises or ("",),
                 subscriptions_max=self.subscriptions_max,
                 advertisements_max=self.advertisements_max,
+                entry_bytes_max=self.entry_bytes_max,
+                subscriptions_per_neighbour_max=self.subscriptions_per_neighbour_max,
+                advertisements_per_neighbour_max=self.advertisements_per_neighbour_max,
+                entry_bytes_per_neighbour_max=self.entry_bytes_per_neighbour_max,
                 brokers_max=self.brokers_max,
                 forget_after_ns=int(self.forget_after_s * NS_PER_S),
             ),

@@ -30,6 +30,7 @@ class Remembering:
         self.calls: list[str] = []
         self.data = bytearray()
         self.reason = ""
+        self.is_busy = False
 
     def received(self, data: bytes) -> None:
         self.calls.append("received")

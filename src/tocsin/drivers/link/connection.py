@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from math import inf
+from time import monotonic
 from typing import Final, cast
 
 from tocsin.drivers.link.connections import LinkConnections
@@ -12,6 +14,10 @@ from tocsin.drivers.link.frame_count import FrameCount
 from tocsin.drivers.stream_listener import socket_name
 from tocsin.services.link.transport import Receiver, Transport
 
+TURN_S: Final = 0.005  # in a turn of the loop: a heartbeat of others, or a request, waits so long
+# Handed on before the clock is looked at, or the rest of a message: some 80 small messages, which
+# take 10 to 30 ms, while a batch of events is as large as it is.
+PIECE_BYTES: Final = 4 << 10
 CLOSING_S: Final = 5.0  # for a neighbour to take what was written before the end
 
 Opened = Callable[[Transport], Receiver]
@@ -19,7 +25,11 @@ Admit = Callable[["LinkConnection"], bool]
 
 
 class LinkConnection(asyncio.Protocol):
-    """A Transport. `admit` may refuse a connection that somebody else opened."""
+    """A Transport. `admit` may refuse a connection that somebody else opened.
+
+    What comes is handed on in pieces, for a short while in each turn of the loop: a neighbour may
+    send in a moment what takes seconds to handle. Meanwhile nothing more is read of it.
+    """
 
     def __init__(
         self, connections: LinkConnections, opened: Opened, admit: Admit | None = None
@@ -33,6 +43,8 @@ class LinkConnection(asyncio.Protocol):
         self._receiver: Receiver | None = None
         self._share = connections.share()
         self._incoming = FrameCount()
+        self._held: deque[bytes] = deque()  # came, and is not handed on yet
+        self._is_paused = False  # nothing is read until that is handed on
         self._began_s = inf  # the message that is not yet whole
         self._unsent: list[bytes] = []  # until the next turn of the loop: many writes, one call
         self._unsent_bytes = 0
@@ -107,9 +119,36 @@ class LinkConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._receiver is None or self._closing_s != inf:
             return
+        self._held.append(data)
+        if self._is_paused:  # TLS had some more
+            return
+        if self.hand_on(monotonic() + TURN_S) and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+            self._connections.hand_on_later(self)
+
+    def hand_on(self, until_s: float) -> bool:
+        """What came, until this time by the monotonic clock. True if there is more."""
+        while self._held and self._receiver is not None and self._closing_s == inf:
+            if self._receiver.is_busy:
+                return True
+            self._hand_on_piece(self._receiver)
+            if self._held and monotonic() >= until_s:
+                return True
+        self._held.clear()
+        if self._is_paused:
+            self._read_again()
+        return False
+
+    def _hand_on_piece(self, receiver: Receiver) -> None:
+        data = self._held.popleft()
+        size = max(PIECE_BYTES, self._incoming.missing)
+        if len(data) > size:
+            self._held.appendleft(data[size:])
+            data = data[:size]
         self._incoming.receive(data)
         try:
-            self._receiver.received(data)
+            receiver.received(data)
         except Exception as error:  # a bug: it costs this connection alone
             self._fail(error)
             return
@@ -117,6 +156,13 @@ class LinkConnection(asyncio.Protocol):
         self._began_s = min(self._began_s, self._loop.time()) if waiting else inf
         if not self._share.hold(waiting):
             self._cut_off(self._share.refuse().problem)
+
+    def _read_again(self) -> None:
+        self._is_paused = False
+        if self._incoming.waiting:
+            self._began_s = self._loop.time()  # the rest could not be read before
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.resume_reading()
 
     def resume_writing(self) -> None:
         self._all_taken()
@@ -127,6 +173,7 @@ class LinkConnection(asyncio.Protocol):
         self._connections.remove(self)
         self._share.hold(0)
         self._unsent, self._unsent_bytes = [], 0
+        self._held.clear()
         if self._flush is not None:
             self._flush.cancel()
         if receiver is None:
@@ -139,14 +186,18 @@ class LinkConnection(asyncio.Protocol):
 
     # Called by the timer
 
+    def excuse(self, late_s: float) -> None:
+        """For so long this broker could neither read nor notice that something was taken."""
+        self._began_s += late_s
+        self._taken_s += late_s
+
     def tick(self, now_s: float) -> None:
         """Look whether a deadline has passed."""
         settings, incoming = self._settings, self._incoming.waiting
+        allowed_s = settings.message_deadline_s + incoming / max(1, settings.bytes_per_s_min)
         if now_s >= self._closing_s:
             self.abort()
-        elif now_s >= self._began_s + settings.message_deadline_s + incoming / max(
-            1, settings.bytes_per_s_min
-        ):
+        elif not self._is_paused and now_s >= self._began_s + allowed_s:
             self._cut_off(f"only {incoming} bytes of a message arrived in time")
         else:
             self._look_at_the_reader(now_s)

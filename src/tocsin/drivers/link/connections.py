@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections import deque
+from time import monotonic
 from typing import Final, Protocol
 
 from tocsin.broker.runtime import Runtime
@@ -12,6 +14,8 @@ from tocsin.drivers.budget import ReceiveBudget, Share
 from tocsin.services.performance.limited_log import LimitedLog
 
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
+TURN_S: Final = 0.005  # for those that send more than can be handled at once, all together
+BUSY_S: Final = 0.005
 CLOSING_S: Final = 0.7  # for what is under way; whoever is not done then is cut off
 _POLL_S: Final = 0.01
 
@@ -20,6 +24,10 @@ class Connection(Protocol):
     """One that is open."""
 
     def tick(self, now_s: float) -> None: ...
+
+    def excuse(self, late_s: float) -> None: ...
+
+    def hand_on(self, until_s: float) -> bool: ...
 
     def close(self) -> None: ...
 
@@ -38,6 +46,9 @@ class LinkConnections:
         self._budget = budget
         self._open: set[Connection] = set()
         self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_due_s = 0.0
+        self._behind: deque[Connection] = deque()  # have more than could be handed on in one turn
+        self._next: asyncio.Handle | None = None
 
     def __len__(self) -> int:
         return len(self._open)
@@ -53,7 +64,27 @@ class LinkConnections:
     def add(self, connection: Connection) -> None:
         self._open.add(connection)
         if self._sweep is None:
-            self._sweep = self.loop.call_later(SWEEP_S, self._turn)
+            self._set_sweep()
+
+    def hand_on_later(self, connection: Connection) -> None:
+        """It has more than it may hand on in this turn of the loop."""
+        self._behind.append(connection)
+        if self._next is None:
+            self._next = self.loop.call_soon(self._hand_on)
+
+    def _hand_on(self) -> None:
+        """All that are behind share the time of one turn, each after the others."""
+        began_s = monotonic()
+        for _ in range(len(self._behind)):
+            connection = self._behind.popleft()
+            if connection.hand_on(began_s + TURN_S):
+                self._behind.append(connection)
+            if monotonic() - began_s >= TURN_S:
+                self._next = self.loop.call_soon(self._hand_on)
+                return
+        # Those that are left wait until what they sent before has been performed.
+        later = self.loop.call_later
+        self._next = later(BUSY_S, self._hand_on) if self._behind else None
 
     def remove(self, connection: Connection) -> None:
         self._open.discard(connection)
@@ -78,10 +109,22 @@ class LinkConnections:
         if self._sweep is not None:
             self._sweep.cancel()
             self._sweep = None
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
         await asyncio.sleep(0)
 
+    def _set_sweep(self) -> None:
+        self._sweep = self.loop.call_later(SWEEP_S, self._turn)
+        self._sweep_due_s = self.loop.time() + SWEEP_S
+
     def _turn(self) -> None:
-        self._sweep = self.loop.call_later(SWEEP_S, self._turn) if self._open else None
         now_s = self.loop.time()
+        late_s = now_s - self._sweep_due_s
+        self._sweep = None
+        if self._open:
+            self._set_sweep()
         for connection in list(self._open):
+            if late_s > SWEEP_S:  # what came meanwhile is read before it is judged
+                connection.excuse(late_s)
             connection.tick(now_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from tocsin.broker.runtime import Runtime
 from tocsin.errors import PeerFailed, TocsinError
@@ -14,6 +14,9 @@ from tocsin.wire.link.messages import Heartbeat, HeartbeatReply
 NS_PER_S = 1_000_000_000
 
 
+# Messages of one link whose effects wait to be performed: as many as wait for one save to the disk,
+# and so few that nobody else has to wait long for them.
+UNHANDLED_MAX: Final = 500
 SYNC_S = 600.0  # for the tables of both sides, of which the largest have a million rows
 
 
@@ -53,6 +56,8 @@ class Connection:
         self.is_synced = False  # both sides have each other's tables
         self.round_trip_ms: float | None = None
         self.is_ended = False
+        self.unhandled = 0  # messages of it whose effects are not performed yet
+        self.ignored_there = 0  # entries of ours that the other side says it has not taken
         self._runtime = runtime
         self._options = options
         self._handler = handler
@@ -65,6 +70,10 @@ class Connection:
         return bool(self.peer_address)
 
     # What the transport calls
+
+    @property
+    def is_busy(self) -> bool:
+        return self.unhandled >= UNHANDLED_MAX
 
     def received(self, data: bytes) -> None:
         if self._is_invalid or self.is_ended:
@@ -121,9 +130,16 @@ class Connection:
         self.error = self.error or error
         self.transport.abort()
 
+    def excuse(self, late_s: float) -> None:
+        """For so long this broker could not read what may have come."""
+        self.opened_s += late_s
+        self.heard_s += late_s
+
     def tick(self, now_s: float, *, is_greeted: bool) -> None:
         """To be called every second or so: beats, and ends what is silent, stuck or too slow."""
         options = self._options
+        if self.is_busy:
+            self.heard_s = now_s  # nothing more of it is read
         if not is_greeted and now_s - self.opened_s > options.handshake_s:
             self.abort(_lost(f"no handshake within {options.handshake_s:g} s"))
         elif not self.is_synced and not self.is_direct and now_s - self.opened_s > SYNC_S:

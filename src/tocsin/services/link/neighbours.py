@@ -17,6 +17,8 @@ from tocsin.services.link.identity import Ids
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.wire.link.codec import LinkMessage
 
+AT_A_TIME = 200  # filters are indexed in one turn of the loop
+
 _SERVICE = internal("link")
 
 
@@ -115,7 +117,12 @@ class Neighbours:
         if not change.added and change.neighbour not in self._known:
             return  # it was forgotten in the same turn
         link_id = await self.link_id_of(change.neighbour)
-        self._port.want(_SERVICE, link_id, change.added, change.removed)
+        added, removed = list(change.added.items()), change.removed
+        for start in range(0, max(len(added), len(removed)), AT_A_TIME):
+            if start:
+                await self._runtime.sleep(0.0)
+            now = slice(start, start + AT_A_TIME)
+            self._port.want(_SERVICE, link_id, dict(added[now]), removed[now])
 
     def send(self, neighbour: str, message: LinkMessage) -> bool:
         """False if it is not connected."""

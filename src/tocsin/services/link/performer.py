@@ -6,8 +6,9 @@ What is to be saved is on disk before anything is sent that rests on it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
@@ -39,7 +40,24 @@ RETRY_S = 1.0
 
 _SERVICE = internal("link")
 
-Item = Effect | tuple[Connection, LinkMessage] | Signal
+PART_ITEMS_MAX: Final = 500  # that are saved together
+TURN_S: Final = 0.005  # at a time: then others have their turn of the loop
+
+
+@dataclass(slots=True, eq=False)
+class Handled:
+    """All that follows from a message of this connection is done: as a Signal, it is answered."""
+
+    connection: Connection
+    is_done: bool = False
+
+    def answer(self, _: object) -> None:
+        if not self.is_done:
+            self.is_done = True
+            self.connection.unhandled -= 1
+
+
+Item = Effect | tuple[Connection, LinkMessage] | Handled | Signal
 """What is done next: what the router wants, what a neighbour sent, or somebody waits for all that
 came before."""
 
@@ -74,6 +92,7 @@ class Performer:
         self._tasks = Tasks(port.runtime)
         self._queue: list[Item] = []
         self._is_performing = self._is_closed = False
+        self._began_s = 0.0  # this turn of the loop
 
     def close(self) -> None:
         self._is_closed = True
@@ -94,6 +113,7 @@ class Performer:
         await signal
 
     async def _perform_all(self) -> None:
+        self._began_s = self._runtime.elapsed_s()
         try:
             while self._queue:
                 batch, self._queue = self._queue, []
@@ -129,11 +149,19 @@ class Performer:
                 moved = []
             if isinstance(item, NeighbourFilter):
                 await self._until_done(partial(self._neighbours.filter, item))
+            await self._rest()
         rows = {TABLES + each.key: each.value for each in part if isinstance(each, Save)}
         if rows:
             await self._until_done(lambda: self._port.keep_table(_SERVICE, rows))
         for item in part:
             await self._do(item)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """What neighbours send at once may take seconds to do: nobody else waits for all of it."""
+        if self._runtime.elapsed_s() - self._began_s > TURN_S:
+            await self._runtime.sleep(0.0)
+            self._began_s = self._runtime.elapsed_s()
 
     async def _do(self, item: Item) -> None:
         neighbours = self._neighbours
@@ -154,13 +182,26 @@ class Performer:
             case NeighbourForgotten(broker):
                 await self._until_done(lambda: neighbours.forget(broker))
             case EntryIgnored(broker, error):
-                neighbour = neighbours.get(broker)
-                neighbour.counts.ignored += 1
-                neighbour.error = error
+                self._note_ignored(broker, error)
             case Save() | Began() | Moved() | NeighbourFilter():
                 pass
             case _:
                 item.answer(None)
+
+    def _note_ignored(self, broker: str, error: TocsinError) -> None:
+        neighbour = self._neighbours.get(broker)
+        neighbour.counts.ignored += 1
+        neighbour.error = error
+        if neighbour.counts.ignored.bit_count() == 1:  # the first, the second, the fourth, ...
+            self._runtime.note(
+                "warning",
+                "an entry of a neighbour is not taken: events do not go where it wants them",
+                neighbour=broker,
+                code=error.code,
+                why=error.problem,
+                remedy=error.remedy,
+                ignored=neighbour.counts.ignored,
+            )
 
     async def _until_done(self, work: Callable[[], Awaitable[object]]) -> None:
         """Tried until the disk has room. What comes after waits for it."""
@@ -198,12 +239,13 @@ class Performer:
 
 
 def _parts(batch: list[Item]) -> Iterator[list[Item]]:
-    """The batch in parts, each of which ends where a neighbour is forgotten: what it wants if it
-    comes again is another matter."""
+    """The batch in parts, each of which ends where a neighbour is forgotten (what it wants if it
+    comes again is another matter) or, if it is large, after all that follows from a message."""
     part: list[Item] = []
     for item in batch:
         part.append(item)
-        if isinstance(item, NeighbourForgotten):
+        is_large = isinstance(item, Handled) and len(part) >= PART_ITEMS_MAX
+        if is_large or isinstance(item, NeighbourForgotten):
             yield part
             part = []
     yield part

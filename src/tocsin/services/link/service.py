@@ -35,7 +35,7 @@ from tocsin.services.link.info import overlay_info
 from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
-from tocsin.services.link.performer import TABLES, Performer
+from tocsin.services.link.performer import TABLES, Handled, Performer
 from tocsin.services.link.transport import Connector, Receiver, Transport
 from tocsin.services.link.views import OverlayInfo
 from tocsin.wire.link.codec import LinkMessage
@@ -49,6 +49,7 @@ from tocsin.wire.link.messages import (
     HandedOver,
     Handover,
     Hello,
+    Ignored,
     MessageBase,
     Refuse,
 )
@@ -95,6 +96,7 @@ class LinkService:
         self._local = LocalSubscriptions(port, self._route_local)
         self._tasks = Tasks(runtime)
         self._timer: Timer | None = None
+        self._tick_due_s = 0.0
         self._is_started = self._is_closed = False
 
     # Start and end
@@ -201,6 +203,8 @@ class LinkService:
             return
         if isinstance(message, Hello):
             self._check_hello(connection, message)
+        elif isinstance(message, Ignored):
+            self._hear_ignored(connection, message)
         elif isinstance(message, Refuse):  # said at once: the end of the connection may come first
             connection.error = LinkRefused.by(message.code, message.reason)
         if isinstance(message, MessageBase):
@@ -212,6 +216,8 @@ class LinkService:
             )
         if not isinstance(message, MessageBase) or isinstance(message, _OF_NEIGHBOURS):
             self._performer.put([(connection, message)])
+        connection.unhandled += 1
+        self._performer.put([Handled(connection)])
 
     def _is_first(self, connection: Connection, message: LinkMessage) -> bool:
         """The first message says what an accepted connection is for. False: not for a link."""
@@ -251,6 +257,26 @@ class LinkService:
         connection.broker, connection.agent = hello.broker, hello.agent
         connection.instance = hello.instance
 
+    def _hear_ignored(self, connection: Connection, message: Ignored) -> None:
+        """A neighbour does not take what this broker wants of it, or offers."""
+        neighbour = self.neighbours.find(connection.broker)
+        if message.count < 2 * connection.ignored_there or neighbour is None:
+            return  # it is said of the first, the second, the fourth, ...
+        connection.ignored_there = max(1, message.count)
+        words = f"it has not taken {message.count} entries of this broker"
+        neighbour.error = RoutingTableFull(
+            f"{words}: {message.reason} [{message.code}]",
+            remedy="Events that they are for may not come from there. Raise the limit there.",
+        )
+        self._runtime.note(
+            "warning",
+            "a neighbour has not taken entries of this broker: events may not come from there",
+            neighbour=connection.broker,
+            code=message.code,
+            why=message.reason,
+            entries=message.count,
+        )
+
     def invalid(self, connection: Connection, error: TocsinError) -> None:
         self.refuse(connection, error)
 
@@ -288,11 +314,15 @@ class LinkService:
         is_idle = not (self._connections or self.neighbours)
         if self._timer is None and not is_idle and not self._is_closed:
             self._timer = self._runtime.call_later(TICK_S, self._tick)
+            self._tick_due_s = self._runtime.elapsed_s() + TICK_S
 
     def _tick(self) -> None:
         self._timer = None
         now_s = self._runtime.elapsed_s()
+        late_s = now_s - self._tick_due_s
         for connection in list(self._connections.values()):
+            if late_s > TICK_S:  # what came meanwhile is read before it is judged
+                connection.excuse(late_s)
             is_greeted = self.router.neighbour(connection.number) is not None
             connection.tick(now_s, is_greeted=is_greeted or connection.is_direct)
         self._perform(self.router.tick(self.neighbours.now_ns()))

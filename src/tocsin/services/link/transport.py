@@ -33,6 +33,10 @@ class Transport(Protocol):
 class Receiver(Protocol):
     """Who is called about a connection."""
 
+    @property
+    def is_busy(self) -> bool:
+        """So much of what came is not handled yet that no more should be read now."""
+
     def received(self, data: bytes) -> None:
         """These bytes came."""
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import DAY_S, BrokerOptions
 from tocsin.event.instant import NS_PER_S
+from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.peers import PeerOptions
 from tocsin.services.link.options import LinkOptions
@@ -253,6 +254,13 @@ class OverlaySettings:
     @property
     def is_off(self) -> bool:
         return self.address == OFF
+
+    def discovery_options(self) -> DiscoveryOptions:
+        """The options type of resource discovery, at the start."""
+        return DiscoveryOptions(
+            advertisements_per_neighbour_max=self.resources_per_neighbour_max,
+            advertisement_bytes_per_neighbour_max=self.resource_bytes_per_neighbour_max,
+        )
 
     def link_options(self) -> LinkOptions:
         """The options type of the service of links."""

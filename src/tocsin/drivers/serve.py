@@ -156,7 +156,9 @@ async def _serve(
         app.monitor = open_monitor(app.port, settings)
         app.archiver = _open_archiver(app, directory)
         ids = await ids_of(app.port)
-        app.discovery = open_discovery(app.port, ids.broker, zone_offset_s)
+        app.discovery = open_discovery(
+            app.port, ids.broker, zone_offset_s, settings.overlay.discovery_options()
+        )
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
         app.links = links = Links(app.port, app.discovery, ids, settings, budget)
         rest = app.rest_context(directory, performance)

@@ -6,9 +6,20 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from brokers import Brokers, brokers, overlay, until, until_reached
+from brokers import (
+    Brokers,
+    box,
+    brokers,
+    id_of,
+    overlay,
+    until,
+    until_arrived,
+    until_reached,
+    until_wanted,
+)
 
 from served import Served
 from tocsin.wire.link.codec import LinkMessage, LinkReader, encode
@@ -18,6 +29,7 @@ from tocsin.wire.link.messages import (
     Acknowledge,
     Advertise,
     Hello,
+    Ignored,
     Message,
     Refuse,
     Subscribe,
@@ -37,6 +49,7 @@ GARBAGE = {
     "an unknown message": b"\0\0\0\6\x91\xa4nope",
     "random bytes": os.urandom(50_000),
 }
+FLOOD = 20_000  # frames, of which a broker without limits makes 100 MB
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +217,44 @@ def test_a_neighbour_that_falls_silent_is_gone(broker: Served) -> None:
         ),
         "it is down",
     )
+
+
+def test_a_neighbour_that_floods_has_its_share_and_the_others_notice_nothing(
+    place: Brokers,
+) -> None:
+    flooded = place.start("flooded", TOCSIN_OVERLAY__SUBSCRIPTIONS_PER_NEIGHBOUR_MAX="2000")
+    honest = place.start("honest", flooded.link)
+    until_reached(flooded, honest)
+    box_id = box(honest, "lead/**")
+    until_wanted(flooded, "lead/**")
+    frames = [encode(Subscribe("flooder", str(n), f"load > {n}")) for n in range(FLOOD)]
+    published: list[str] = []
+
+    with Peer(flooded) as peer, ThreadPoolExecutor(1) as thread:
+        peer.send(hello(broker="flooder"))
+        peer.until(Welcome)
+        peer.send(Welcome(), Synced("advertisements"))
+        peer.until(Synced)
+        peer.send(Synced("subscriptions"))
+        sent = thread.submit(peer.send_bytes, b"".join(frames))
+        while ignored_of(flooded, "flooder") < FLOOD - 2_000:
+            assert flooded.call("GET", "/livez")[0] == 200
+            flooded.publish({"id": f"e{len(published)}", "topic": "lead/x", "data": 1})
+            published.append(f"e{len(published)}")
+        sent.result()
+        peer.until(Ignored)
+        shown = {each["broker"]: each for each in overlay(flooded)["neighbours"]}
+
+    assert len(published) > 3, "the broker did nothing else meanwhile"
+    until_arrived(honest, box_id, published)
+    assert shown["flooder"]["subscriptions"] == 2_000
+    assert shown["flooder"]["error"]["code"] == "T806"
+    assert shown[id_of(honest)]["state"] == "up"
+    assert "a link is down" not in honest.said()
+    assert flooded.said().count("is not taken") == (FLOOD - 2_000).bit_length()
+    assert flooded.call("DELETE", "/overlay/brokers/flooder")[0] in (204, 409)
+
+
+def ignored_of(broker: Served, neighbour: str) -> int:
+    found = [each for each in overlay(broker)["neighbours"] if each["broker"] == neighbour]
+    return sum(each["ignored"] for each in found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tocsin.overlay.routing.effects import Effect, EntryIgnored, Send
@@ -105,3 +107,20 @@ def test_all_neighbours_together_have_a_limit_of_bytes() -> None:
     effects = router.receive(2, m.Subscribe("honest", "s", "text = '" + "x" * 90 + "'"), 0)
 
     assert [each.error.code for each in effects if isinstance(each, EntryIgnored)] == ["T806"]
+
+
+def test_many_entries_that_cover_each_other_are_left_and_forgotten_in_time_that_is_linear() -> None:
+    router = linked()
+    flood(router, 3_000)
+    router.receive(2, m.Subscribe("honest", "s", "a > 5"), 0)
+
+    began_s = time.process_time()
+    router.link_closed(1, 1)
+    left = router.tables()
+    router.forget("flooder", 2)
+    taken_s = time.process_time() - began_s
+
+    assert left.subscriptions_total == 3_001
+    assert {row.covered_by for row in left.subscriptions} == {(), (("honest", "s"),)}
+    assert router.tables().subscriptions_total == 1
+    assert taken_s < 5, "some 0.2 s where each is looked at once, minutes if for all others"

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 import msgspec
 
+from tocsin.errors import DiscoveryFull, RoutingTableFull, TocsinError
 from tocsin.overlay.discovery.context import CLIENT, Context
 from tocsin.overlay.discovery.conversion import from_row
+from tocsin.overlay.discovery.effects import Ignored
 from tocsin.overlay.discovery.requests import ModelType
 from tocsin.overlay.region import Region, Regions
 from tocsin.wire.link.discovery_messages import Advertise, Unadvertise
+
+_encode = msgspec.msgpack.Encoder().encode
 
 ResourceKey = tuple[str, str]
 """(broker, resource)."""
@@ -32,6 +36,7 @@ class Entry:
     message: Advertise
     rows: tuple[Region, ...]
     last_hop: str
+    size: int = 0  # in bytes, as it came from a neighbour
 
     @property
     def key(self) -> ResourceKey:
@@ -61,6 +66,7 @@ class Advertisements:
         self._entries: dict[ResourceKey, Entry] = {}
         self._aside: dict[ResourceKey, dict[str, Entry]] = {}
         self._aside_count = 0
+        self._shares: dict[str, tuple[int, int]] = {}  # of each neighbour: rows and bytes
         self._static = static
         self._dynamic = dynamic
         self._local = local  # those of this broker, among the dynamic ones
@@ -100,8 +106,13 @@ class Advertisements:
         if entry is None:
             return
         known = self._entries.get(entry.key)
-        if known is None and self.is_full:
+        former = known
+        if known is not None and known.last_hop != neighbour:
+            former = self._aside.get(entry.key, {}).get(neighbour)
+        problem = self._problem_of(entry, former)
+        if problem is not None:
             self._context.drop("too many advertisements")
+            self._context.effects.append(Ignored(neighbour, problem))
         elif known is not None and known.last_hop != neighbour:
             self._put_aside(entry)
         elif known is not None and known.message.adv_id == message.adv_id:
@@ -124,17 +135,51 @@ class Advertisements:
             rows = tuple(map(from_row, message.rows))
             if all(row is not None for row in rows):
                 here = msgspec.structs.replace(message, hops=message.hops + 1)
-                return Entry(here, tuple(row for row in rows if row is not None), neighbour)
+                taken = tuple(row for row in rows if row is not None)
+                return Entry(here, taken, neighbour, len(_encode(here)))
             self._context.drop("advertisement with an invalid region")
         return None
 
-    def _put_aside(self, entry: Entry) -> None:
-        if self.is_full:
-            self._context.drop("too many advertisements")
+    def _problem_of(self, entry: Entry, former: Entry | None) -> TocsinError | None:
+        """Why there is no room for it in place of what came from that neighbour before."""
+        options, neighbour = self._context.options, entry.last_hop
+        rows, size = self._shares.get(neighbour, (0, 0))
+        if former is None and self.is_full:
+            return DiscoveryFull(
+                f"there are {options.advertisements_max} advertisements of resources, as many as "
+                "there may be",
+                remedy="Withdraw some.",
+            )
+        if former is None and rows >= options.advertisements_per_neighbour_max:
+            return RoutingTableFull(
+                f"{rows} advertisements of resources came over the link with {neighbour}, as many "
+                "as may come by one",
+                remedy="Raise resources_per_neighbour_max in [overlay] there.",
+            )
+        more = entry.size - (0 if former is None else former.size)
+        maximum = options.advertisement_bytes_per_neighbour_max
+        if more > 0 and size + more > maximum:
+            return RoutingTableFull(
+                f"advertisements of resources of {maximum} bytes came over the link with "
+                f"{neighbour}, as many as may come by one",
+                remedy="Raise resource_bytes_per_neighbour_max in [overlay] there.",
+            )
+        return None
+
+    def _count(self, entry: Entry, by: int) -> None:
+        """One entry more of its neighbour, or less."""
+        if entry.last_hop == CLIENT:
             return
-        aside = self._aside.setdefault(entry.key, {})
-        self._aside_count += entry.last_hop not in aside
-        aside[entry.last_hop] = entry
+        rows, size = self._shares.get(entry.last_hop, (0, 0))
+        self._shares[entry.last_hop] = rows + by, size + by * entry.size
+        if not rows + by:
+            del self._shares[entry.last_hop]
+
+    def _put_aside(self, entry: Entry) -> None:
+        self._pop_aside(entry.key, entry.last_hop)
+        self._aside.setdefault(entry.key, {})[entry.last_hop] = entry
+        self._aside_count += 1
+        self._count(entry, 1)
 
     def put(self, entry: Entry, now_ns: int) -> None:
         """Adds an entry in place of the one that there was, and floods it."""
@@ -147,6 +192,7 @@ class Advertisements:
 
     def _add(self, entry: Entry) -> None:
         self._entries[entry.key] = entry
+        self._count(entry, 1)
         table = self._dynamic if entry.is_dynamic else self._static
         for number, row in enumerate(entry.rows):
             table.add((entry.key, number), row, entry.last_hop)
@@ -155,6 +201,7 @@ class Advertisements:
 
     def _take_out(self, entry: Entry) -> None:
         del self._entries[entry.key]
+        self._count(entry, -1)
         table = self._dynamic if entry.is_dynamic else self._static
         for number in range(len(entry.rows)):
             table.remove((entry.key, number))
@@ -192,7 +239,9 @@ class Advertisements:
     def _pop_aside(self, key: ResourceKey, neighbour: str) -> Entry | None:
         aside = self._aside.get(key, {})
         entry = aside.pop(neighbour, None)
-        self._aside_count -= entry is not None
+        if entry is not None:
+            self._aside_count -= 1
+            self._count(entry, -1)
         if not aside:
             self._aside.pop(key, None)
         return entry

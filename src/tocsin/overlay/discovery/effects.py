@@ -103,6 +103,14 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class Ignored:
+    """An advertisement of the neighbour was not taken: there is no room for it."""
+
+    neighbour: str
+    error: TocsinError
+
+
+@dataclass(frozen=True, slots=True)
 class Refused:
     """Nothing was done for this request or resource."""
 
@@ -110,4 +118,4 @@ class Refused:
     error: TocsinError
 
 
-Effect = Send | SendDirect | Answered | Finished | Current | Notice | Refused
+Effect = Send | SendDirect | Answered | Finished | Current | Notice | Ignored | Refused

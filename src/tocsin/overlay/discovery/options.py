@@ -23,6 +23,8 @@ class DiscoveryOptions:
     timeout_ns: int = 30 * NS_PER_S  # for an answer, if some broker never sends its end marker
     resources_max: int = 100_000  # registered here; no service may keep more in the log
     advertisements_max: int = 4_000_000  # of all brokers
+    advertisements_per_neighbour_max: int = 100_000  # over one link
+    advertisement_bytes_per_neighbour_max: int = 64 << 20  # of those, as they are sent
     requests_max: int = 1_000_000  # that passed and are not forgotten yet
     continuous_max: int = 100_000
     waiting_max: int = 10_000  # for one cover

@@ -26,6 +26,9 @@ PATTERNS_MAX = 8  # of topics in one conjunction: more are not compared exactly
 
 AccessKey = tuple[object, ...]
 _ANYTHING: AccessKey = ()
+# Compared in vain for one entry, which takes some milliseconds. A cover that is not found costs
+# messages and nothing else.
+MISSES_MAX = 1_000
 
 
 @dataclass(slots=True, eq=False)
@@ -121,18 +124,30 @@ class CoverIndex:
 
     def covering(self, narrow: Entry) -> Iterator[Entry]:
         """The entries that stand for this one."""
+        misses = 0
         for access in narrow.access:
             for entry in _at(self._filed, access):
                 if precedes(entry, narrow):
                     yield entry
+                else:
+                    misses += 1
+                    if misses > MISSES_MAX:
+                        return
 
     def covered(self, wide: Entry) -> list[Entry]:
         """The posted entries that this one stands for."""
         found: dict[EntryKey, Entry] = {}
+        misses = 0
         for region in wide.outer:
             for entry in _at(self._posted, _access_key(region)):
-                if entry.key not in found and precedes(wide, entry):
+                if entry.key in found:
+                    continue
+                if precedes(wide, entry):
                     found[entry.key] = entry
+                else:
+                    misses += 1
+                    if misses > MISSES_MAX:
+                        return list(found.values())
         return list(found.values())
 
 

@@ -334,7 +334,14 @@ class Router:
         departures.forget(self._state, broker, now_ns)
         return self._done(now_ns)
 
-    # What others ask
+    # What others say, and ask
+
+    def ignored(self, neighbour: str, error: TocsinError) -> list[Effect]:
+        """An advertisement of a resource that came from there is not taken."""
+        link = self._state.link_of.get(neighbour)
+        if link is not None:
+            ignore(self._state, link, error)
+        return self._state.take_effects()
 
     def is_behind(self, broker: str, neighbour: str) -> bool:
         """True if events of that broker come from this neighbour, and so are not sent to it."""

@@ -98,11 +98,17 @@ class RoutingTable:
         if is_live == (hop in self._live):
             return
         self._live ^= {hop}
-        if self._covering:
-            for entry in list(self.by_hop.get(hop, {}).values()):
-                self._remove(entry)
-                entry.covered_by.clear()
-                self._add(entry)
+        if not self._covering:
+            return
+        simple = [entry for entry in self.by_hop.get(hop, {}).values() if entry.inner is not None]
+        if is_live:
+            for entry in simple:
+                self._offer_cover(entry)
+            return
+        for entry in simple:  # all of them first: else each would stand in for the one before
+            self._index.unfile(entry)
+        for entry in simple:
+            self._uncover(entry)
 
     def choose_again(self) -> None:
         """Where brokers are has changed."""
@@ -150,8 +156,11 @@ class RoutingTable:
         if not self._covering or entry.inner is None:
             return
         self._find_covers(entry)
-        if entry.hop not in self._live:
-            return
+        if entry.hop in self._live:
+            self._offer_cover(entry)
+
+    def _offer_cover(self, entry: Entry) -> None:
+        """From now on it stands for others."""
         for narrow in self._index.covered(entry):
             if entry.hop not in narrow.covered_by:
                 self._index.unpost(narrow)
@@ -172,6 +181,10 @@ class RoutingTable:
         self._index.unpost(entry)
         for wide in entry.covered_by.values():
             wide.covers.pop(entry.key, None)
+        self._uncover(entry)
+
+    def _uncover(self, entry: Entry) -> None:
+        """It does not stand for others any more."""
         for narrow in list(entry.covers.values()):
             self._index.unpost(narrow)
             for wide in narrow.covered_by.values():

@@ -7,12 +7,14 @@ from typing import Final, Protocol
 
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Timer
+from tocsin.errors import TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.discovery.effects import (
     Answered,
     Current,
     Effect,
     Finished,
+    Ignored,
     Notice,
     Refused,
     Send,
@@ -34,6 +36,9 @@ class Links(Protocol):
 
     def send_direct(self, broker: str, address: str, message: DiscoveryMessage) -> None:
         """To a broker that may be no neighbour, by a connection of its own to this address."""
+
+    def ignored(self, neighbour: str, error: TocsinError) -> None:
+        """What the neighbour advertises is not taken: it and people have to know."""
 
 
 class CoreDriver:
@@ -66,6 +71,9 @@ class CoreDriver:
                 case SendDirect(broker, message, address):
                     if self.links is not None:
                         self.links.send_direct(broker, address, message)
+                case Ignored(neighbour, error):
+                    if self.links is not None:
+                        self.links.ignored(neighbour, error)
                 case Refused():
                     refusal = effect
                 case _:

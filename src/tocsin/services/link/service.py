@@ -31,6 +31,7 @@ from tocsin.services.link.dialler import Dialler
 from tocsin.services.link.direct import DirectResults
 from tocsin.services.link.handovers import Handovers
 from tocsin.services.link.identity import Ids
+from tocsin.services.link.ignored import hear_ignored
 from tocsin.services.link.info import overlay_info
 from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
 from tocsin.services.link.neighbours import Neighbours
@@ -203,8 +204,9 @@ class LinkService:
             return
         if isinstance(message, Hello):
             self._check_hello(connection, message)
-        elif isinstance(message, Ignored):
-            self._hear_ignored(connection, message)
+        elif isinstance(message, Ignored) and self.router.neighbour(connection.number):
+            neighbour = self.neighbours.get(connection.broker)
+            hear_ignored(self._runtime, neighbour, connection, message)
         elif isinstance(message, Refuse):  # said at once: the end of the connection may come first
             connection.error = LinkRefused.by(message.code, message.reason)
         if isinstance(message, MessageBase):
@@ -256,26 +258,6 @@ class LinkService:
                 )
         connection.broker, connection.agent = hello.broker, hello.agent
         connection.instance = hello.instance
-
-    def _hear_ignored(self, connection: Connection, message: Ignored) -> None:
-        """A neighbour does not take what this broker wants of it, or offers."""
-        neighbour = self.neighbours.find(connection.broker)
-        if message.count < 2 * connection.ignored_there or neighbour is None:
-            return  # it is said of the first, the second, the fourth, ...
-        connection.ignored_there = max(1, message.count)
-        words = f"it has not taken {message.count} entries of this broker"
-        neighbour.error = RoutingTableFull(
-            f"{words}: {message.reason} [{message.code}]",
-            remedy="Events that they are for may not come from there. Raise the limit there.",
-        )
-        self._runtime.note(
-            "warning",
-            "a neighbour has not taken entries of this broker: events may not come from there",
-            neighbour=connection.broker,
-            code=message.code,
-            why=message.reason,
-            entries=message.count,
-        )
 
     def invalid(self, connection: Connection, error: TocsinError) -> None:
         self.refuse(connection, error)
@@ -356,6 +338,9 @@ class LinkService:
 
     def send_direct(self, broker: str, address: str, message: DiscoveryMessage) -> None:
         self._direct.send(broker, address, message)
+
+    def ignored(self, neighbour: str, error: TocsinError) -> None:
+        self._perform(self.router.ignored(neighbour, error))
 
     def round_trip_s(self, broker: str) -> float | None:
         """To the neighbour on the way to a broker, by the last heartbeat."""

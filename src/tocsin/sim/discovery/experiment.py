@@ -91,6 +91,9 @@ def options_for(algorithm: str, cache_s: float = 100.0) -> DiscoveryOptions:
         direct=algorithm == DIRECT,
         cache_expiry_ns=round(cache_s * 1_000_000_000),
         timeout_ns=WAITS_NS,
+        # How far it goes is what is measured: a router has nearly everything over one link.
+        advertisements_per_neighbour_max=1 << 60,
+        advertisement_bytes_per_neighbour_max=1 << 60,
     )
 
 

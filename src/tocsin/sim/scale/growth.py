@@ -43,6 +43,7 @@ RATE = 10.0
 BREAK_ROWS_MAX = 400_000  # the middle broker is taken out of overlays with no more rows
 REPORTED_ROWS_MAX = 400_000  # where a subscription holds is kept for every broker that it passes
 SITES = 100
+UNLIMITED = 1 << 60  # how far it goes is what is measured
 
 Memory = Callable[[], int]
 """How many bytes the process has. Reading it is for whoever runs this."""
@@ -155,7 +156,14 @@ def routing_growth(size: Size, seed: int, memory: Memory, *, covering: bool) -> 
     topology = size.topology
     rows_max = size.brokers * size.entries
     reports = covering or rows_max <= REPORTED_ROWS_MAX
-    options = RoutingOptions(covering=covering, report_reached=reports)
+    options = RoutingOptions(
+        covering=covering,
+        report_reached=reports,
+        entry_bytes_max=UNLIMITED,
+        subscriptions_per_neighbour_max=UNLIMITED,
+        advertisements_per_neighbour_max=UNLIMITED,
+        entry_bytes_per_neighbour_max=UNLIMITED,
+    )
     network = RoutingNetwork(topology, options, MessageCosts())
     joined = network.take_traffic()
     random = Random(f"{seed} {size.entries}")

@@ -1,0 +1,31 @@
+"""Entries of this broker that a neighbour has not taken, as it says."""
+
+from __future__ import annotations
+
+from tocsin.broker.runtime import Runtime
+from tocsin.errors import RoutingTableFull
+from tocsin.services.link.connection import Connection
+from tocsin.services.link.neighbour import Neighbour
+from tocsin.wire.link.messages import Ignored
+
+
+def hear_ignored(
+    runtime: Runtime, neighbour: Neighbour, connection: Connection, message: Ignored
+) -> None:
+    """Write it to the log, and show it with the neighbour."""
+    if message.count < 2 * connection.ignored_there:
+        return  # it is said of the first, the second, the fourth, ...
+    connection.ignored_there = max(1, message.count)
+    words = f"it has not taken {message.count} entries of this broker"
+    neighbour.error = RoutingTableFull(
+        f"{words}: {message.reason} [{message.code}]",
+        remedy="Events that they are for may not come from there. Raise the limit there.",
+    )
+    runtime.note(
+        "warning",
+        "a neighbour has not taken entries of this broker: events may not come from there",
+        neighbour=connection.broker,
+        code=message.code,
+        why=message.reason,
+        entries=message.count,
+    )

@@ -47,6 +47,7 @@ EXAMPLES: list[m.Message] = [
     m.Subscribe("A", "s1", "load > 5"),
     m.Unsubscribe("A", "s1"),
     m.Synced("subscriptions"),
+    m.Ignored(4, "T806", "as many as may come by one"),
     m.Reached("A", "s1", ("B", "C")),
     m.Forget("C", 5),
     m.Events(12, (RELAYED,)),

@@ -193,7 +193,7 @@ def _ahead(state: RouterState, entry: Entry, brokers: AbstractSet[str]) -> Abstr
     return brokers - state.reach.behind(entry.hop).keys()
 
 
-def _send_reached(state: RouterState, entry: Entry, brokers: set[str]) -> None:
+def _send_reached(state: RouterState, entry: Entry, brokers: AbstractSet[str]) -> None:
     link = state.link_of.get(entry.hop)
     if link is not None and link.phase >= Phase.UP and state.options.report_reached:
         _send(state, link, Reached(*entry.key, tuple(sorted(brokers))))

@@ -33,6 +33,7 @@ class _Outgoing:
     waiting: deque[DiscoveryMessage] = field(default_factory=deque)
     timer: Timer | None = None
     is_over: bool = False
+    is_busy: bool = False
 
     def received(self, data: bytes) -> None:
         if self.transport is not None:

@@ -124,3 +124,27 @@ def test_many_entries_that_cover_each_other_are_left_and_forgotten_in_time_that_
     assert {row.covered_by for row in left.subscriptions} == {(), (("honest", "s"),)}
     assert router.tables().subscriptions_total == 1
     assert taken_s < 5, "some 0.2 s where each is looked at once, minutes if for all others"
+
+
+def test_an_advertisement_that_comes_or_goes_changes_what_it_meets_and_nothing_else() -> None:
+    router = linked()
+    for topic in ("a", "b"):
+        router.receive(2, m.Subscribe("honest", topic, f"topic {topic}/*"), 0)
+    sent = [
+        [
+            (type(each.message).__name__, each.message.id)
+            for each in router.receive(1, message, 0)
+            if isinstance(each, Send) and isinstance(each.message, m.Subscribe | m.Unsubscribe)
+        ]
+        for message in (
+            m.Advertise("flooder", "1", "topic a/x"),
+            m.Advertise("flooder", "2", "topic a/y"),
+            m.Unadvertise("flooder", "1"),
+            m.Advertise("flooder", "2", "topic b/y"),
+            m.Advertise("flooder", "3", ""),
+            m.Unadvertise("flooder", "3"),
+        )
+    ]
+
+    a, b, gone = ("Subscribe", "a"), ("Subscribe", "b"), ("Unsubscribe", "a")
+    assert sent == [[a], [], [], [b, gone], [a], [gone]]

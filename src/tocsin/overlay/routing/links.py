@@ -55,6 +55,7 @@ class Link:
     sent_subscriptions: dict[EntryKey, str] = field(default_factory=dict)
     unnamed_advertisements: set[EntryKey] = field(default_factory=set)
     unnamed_subscriptions: set[EntryKey] = field(default_factory=set)
+    offers_all: bool = False  # so every subscription goes there
     ignored: int = 0  # entries of the neighbour that were not taken
 
     def dialler(self, broker: str) -> str:

@@ -38,7 +38,8 @@ class RoutingTable:
         self._live: set[str] = {OWN}  # hops whose entries may stand for others
         self.entries: dict[EntryKey, Entry] = {}
         self.changed: dict[EntryKey, Before] = {}
-        self.said_anew: dict[str, None] = {}  # neighbours that say something else, until taken
+        # Filters that neighbours say from now on, or no longer, until somebody takes them.
+        self.said_anew: dict[str, list[Filter]] = {}
         self.by_hop: dict[str, dict[EntryKey, Entry]] = {}
         self.bytes_of: dict[str, int] = {}  # of what each neighbour has said
         self.bytes_said = 0  # of all that
@@ -57,9 +58,13 @@ class RoutingTable:
     def put(self, hop: str, key: EntryKey, text: str, wanted: Filter) -> None:
         """The neighbour says this entry, or says it anew with another filter."""
         known = self.text_said(hop, key)
-        self._said.setdefault(hop, {})[key] = (text, wanted)
+        said = self._said.setdefault(hop, {})
+        anew = self.said_anew.setdefault(hop, [])
+        if key in said:
+            anew.append(said[key][1])
+        anew.append(wanted)
+        said[key] = (text, wanted)
         self._count(hop, size_of(key, text) - (0 if known is None else size_of(key, known)))
-        self.said_anew[hop] = None
         by = self._said_by.setdefault(key, {})
         by[hop] = None
         if len(by) > 1:
@@ -71,9 +76,9 @@ class RoutingTable:
         said = self._said.get(hop, {})
         if key not in said:
             return
-        text, _ = said.pop(key)
+        text, wanted = said.pop(key)
         self._count(hop, -size_of(key, text))
-        self.said_anew[hop] = None
+        self.said_anew.setdefault(hop, []).append(wanted)
         if hop != OWN and not said:
             del self._said[hop]
         by = self._said_by[key]
@@ -115,7 +120,7 @@ class RoutingTable:
         for key in list(self._contested):
             self._choose(key)
 
-    def take_said_anew(self) -> dict[str, None]:
+    def take_said_anew(self) -> dict[str, list[Filter]]:
         hops, self.said_anew = self.said_anew, {}
         return hops
 

@@ -7,7 +7,7 @@ passes both always finds one of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
 from tocsin.event.filter import EVERYTHING, Filter
@@ -27,10 +27,15 @@ from tocsin.wire.link.messages import (
     Unsubscribe,
 )
 
+# Advertisements of one neighbour that each subscription is compared with. With more, all go there.
+OFFERS_MAX = 256
+ANEW_MAX = 16  # that came or went at once: past that, all that it offers are looked at
+
 
 def send_updates(state: RouterState) -> None:
     """Send every neighbour what it has not heard yet. Where brokers are comes last: by then the
     neighbour has the entries that come from there."""
+    state.subscriptions.said_anew.clear()  # of those `changed` says enough
     if not (
         state.advertisements.changed
         or state.advertisements.said_anew
@@ -45,9 +50,10 @@ def send_updates(state: RouterState) -> None:
     offering = state.advertisements.take_said_anew()
     subscribed = state.subscriptions.take_changed()
     for link in state.up_links(Phase.SUBSCRIBING):
-        anew = link.neighbour in offering
-        every = state.subscriptions.entries.keys() | subscribed.keys() if anew else ()
-        send_subscriptions(state, link, sorted(every) or subscribed)
+        affected = _affected(state, link, offering.get(link.neighbour, []))
+        send_subscriptions(
+            state, link, sorted({*affected, *subscribed}) if affected else subscribed
+        )
     _report_wanted(state, subscribed)
     _report_reached(state, subscribed)
     displaced, state.displaced = state.displaced, set()
@@ -77,6 +83,7 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
     gone: list[Message] = []
     sent = link.sent_subscriptions
     offers = _offers(state, link.neighbour)
+    link.offers_all = offers == [EVERYTHING]
     for key in keys:
         entry = state.subscriptions.entries.get(key)
         if entry is not None and entry.goes_to(link.neighbour) and _meets(entry.filter, offers):
@@ -94,7 +101,25 @@ def _offers(state: RouterState, neighbour: str) -> list[Filter]:
     """What may come from there; the widest alone, if it is everything. That is all the neighbour
     says, also of brokers that are away: one of theirs may stand for one of its own."""
     filters = [filter for _, filter in state.advertisements.said(neighbour).values()]
-    return [EVERYTHING] if EVERYTHING in filters else filters
+    return [EVERYTHING] if EVERYTHING in filters or len(filters) > OFFERS_MAX else filters
+
+
+def _affected(state: RouterState, link: Link, anew: list[Filter]) -> Collection[EntryKey]:
+    """The subscriptions that may have to be sent, or not any more, because of these
+    advertisements, which came or went."""
+    if not anew:
+        return ()
+    entries = state.subscriptions.entries
+    offers_all = _offers(state, link.neighbour) == [EVERYTHING]
+    if offers_all != link.offers_all or len(anew) > ANEW_MAX:
+        return entries.keys()
+    if offers_all:
+        return ()
+    return [
+        key
+        for key, entry in entries.items()
+        if entry.goes_to(link.neighbour) and _meets(entry.filter, anew)
+    ]
 
 
 def _meets(wanted: Filter, offers: list[Filter]) -> bool:

@@ -55,3 +55,7 @@ def pytest_collection_finish() -> None:
     Tests that collect to see what is left alive are ten times as quick for it."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # libraries in C look for what is left when the interpreter ends

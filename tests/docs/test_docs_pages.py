@@ -76,7 +76,7 @@ def test_the_site_asks_nobody_for_fonts() -> None:
 
 
 def long_lines(text: str) -> list[int]:
-    """The numbers of lines that are too long: of prose, and of a table, whose rows cannot be broken.
+    """The numbers of lines of prose that are too long, and of rows of tables, which may be longer.
     Code and addresses may be."""
     found = []
     in_code = False
@@ -108,4 +108,6 @@ def test_the_changelog_is_read_in_two_minutes() -> None:
     releases = (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1:]
 
     assert releases
-    assert not [words for words in releases if len(words.split()) > WORDS_IN_TWO_MINUTES]
+    assert not [
+        words for words in releases if len(words.replace("|", " ").split()) > WORDS_IN_TWO_MINUTES
+    ]

@@ -15,8 +15,11 @@ from soap_walk import answer_to
 
 from tocsin.access.decision import Action, Decide, deny_all, not_allowed
 from tocsin.access.session import BROKER, Session, internal
+from tocsin.broker.registry import Change
 from tocsin.drivers import http
+from tocsin.errors import NoSuchSubscription
 from tocsin.event.event import Event
+from tocsin.event.subscription import Kind
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import write
@@ -136,6 +139,106 @@ def test_to_find_resources_is_to_read_and_to_watch_them_is_to_subscribe(
         assert status == expected
 
     run(tmp_path, script, granted((right, "resource/*")))
+
+
+NARROW, WIDE = [{"exact": {"type": "a"}}], [{"exact": {"type": "b"}}]
+OTHER_SINK = "http://127.0.0.1:9/other"
+
+
+def recording(asked: list[tuple[Action, str]], *rights: tuple[Action, str]) -> Decide:
+    """These rights, and what was asked for whoever is not the broker."""
+    allowed = granted(*rights)
+
+    def decide(session: Session, action: Action, resource: str) -> None:
+        if session.principal != BROKER:
+            asked.append((action, resource))
+        allowed(session, action, resource)
+
+    return decide
+
+
+async def made(broker: Refusing, path: str) -> str:
+    """The id of a subscription or a box with a narrow filter."""
+    body: dict[str, object] = {"filters": NARROW}
+    if path == "/subscriptions":
+        body["sink"] = SINK
+    with broker.allowing():
+        status, text = await fetch(broker.http.port, "POST", path, body)
+    assert status == 201, text
+    return text.partition('"id":"')[2].partition('"')[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "change", "wanted"),
+    [
+        ("/subscriptions", "subscription", {"filters": WIDE}, "type = 'b'"),
+        ("/boxes", "box", {"filters": WIDE}, "type = 'b'"),
+        # Who turns the events to another sink subscribes that one to them.
+        ("/subscriptions", "subscription", {"sink": OTHER_SINK}, "type = 'a'"),
+        ("/subscriptions", "subscription", {"sink": OTHER_SINK, "filters": WIDE}, "type = 'b'"),
+    ],
+)
+@pytest.mark.parametrize("may_have_it", [False, True])
+def test_a_change_of_filter_or_sink_is_decided_as_to_subscribe_is(
+    path: str,
+    kind: str,
+    change: dict[str, object],
+    wanted: str,
+    may_have_it: bool,
+    tmp_path: Path,
+) -> None:
+    async def script(broker: Refusing) -> None:
+        own_id = await made(broker, path)
+        rights = [(Action.READ, f"{kind}/{own_id}"), (Action.SUBSCRIBE, f"{kind}/{own_id}")]
+        if may_have_it:
+            rights.append((Action.SUBSCRIBE, f"filter/text {wanted}"))
+        broker.decisions.append(granted(*rights))
+        was = broker.app.port.view(internal("test"), own_id).subscription
+
+        status, text = await fetch(broker.http.port, "PATCH", f"{path}/{own_id}", change)
+
+        is_now = broker.app.port.view(internal("test"), own_id).subscription
+        assert status == (200 if may_have_it else 403), text
+        assert (is_now == was) == (not may_have_it)
+
+    run(tmp_path, script, deny_all)
+
+
+@pytest.mark.parametrize(("path", "kind"), [("/subscriptions", "subscription"), ("/boxes", "box")])
+def test_what_stays_within_the_filter_needs_no_right_to_it(
+    path: str, kind: str, tmp_path: Path
+) -> None:
+    async def script(broker: Refusing) -> None:
+        own_id = await made(broker, path)
+        rights = [(Action.READ, f"{kind}/{own_id}"), (Action.SUBSCRIBE, f"{kind}/{own_id}")]
+        asked: list[tuple[Action, str]] = []
+        broker.decisions.append(recording(asked, *rights))
+        change = {"config": {"backlog": 7}}
+
+        status, text = await fetch(broker.http.port, "PATCH", f"{path}/{own_id}", change)
+        assert status == 200, text
+        status, text = await fetch(broker.http.port, "DELETE", f"{path}/{own_id}")
+        assert status == 204, text
+
+        assert {resource for _, resource in asked} == {f"{kind}/{own_id}"}
+
+    run(tmp_path, script, deny_all)
+
+
+def test_what_is_named_as_another_kind_than_it_is_is_not_found(tmp_path: Path) -> None:
+    """So a right to a subscription is none to a box, nor to the place of a neighbour."""
+
+    async def script(broker: Refusing) -> None:
+        port = broker.app.port
+        box = await made(broker, "/boxes")
+
+        with pytest.raises(NoSuchSubscription):
+            await port.unsubscribe(internal("test"), box)
+        with pytest.raises(NoSuchSubscription):
+            await port.change(internal("test"), box, Change(expires_ns=None))
+        await port.unsubscribe(internal("test"), box, Kind.BOX)
+
+    run(tmp_path, script, deny_all)
 
 
 def test_nothing_below_the_http_driver_acts_as_the_broker() -> None:

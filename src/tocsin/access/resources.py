@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.filter_text import format_filter
+
 KINDS: Final[Mapping[str, str]] = {
     "activity": "the history of activities of a type",
     "archive": "how far the log is archived",
@@ -23,7 +26,7 @@ KINDS: Final[Mapping[str, str]] = {
     "estimates": "how long a planned run will take",
     "events": "the log",
     "files": "which files runs have read and written",
-    "filter": "events that pass this filter, as somebody subscribes to them",
+    "filter": "events that pass this filter, as somebody subscribes to them or announces them",
     "gma": "where performance events are taken",
     "ingest": "what other systems have sent",
     "link": "a link to another broker, by its id",
@@ -44,3 +47,8 @@ KINDS: Final[Mapping[str, str]] = {
 
 def kind_of(resource: str) -> str:
     return resource.partition("/")[0]
+
+
+def filter_resource(filter: Filter) -> str:
+    """The events that pass it, in the words of the language of filters."""
+    return "filter/everything" if filter == EVERYTHING else f"filter/{format_filter(filter)}"

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from tocsin.access.decision import Action, Decide, allow_all
+from tocsin.access.resources import filter_resource
 from tocsin.access.session import Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.counters import Counters
@@ -22,6 +23,7 @@ from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.log import StoreReader
 from tocsin.broker.registry import Change
 from tocsin.broker.runtime import Runtime, Signal
+from tocsin.broker.state import no_such_subscription
 from tocsin.broker.status import BrokerStatus, ClockStatus, clock_status_of, status_of
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import ShuttingDown, TocsinError
@@ -130,31 +132,50 @@ class BrokerPort:
         self, session: Session, asked: Subscription, filter: Filter, start: int | None
     ) -> SubscriptionView:
         """Begin with the next event, or after `start`; returns once it is on disk."""
-        self._decide(session, Action.SUBSCRIBE, f"filter/{filter}")
+        self._decide(session, Action.SUBSCRIBE, filter_resource(filter))
         view: SubscriptionView = await self._ask(
             lambda token, now_ns: self._broker.subscribe(asked, filter, start, token, now_ns)
         )
         return view
 
     async def change(
-        self, session: Session, subscription_id: str, change: Change
+        self, session: Session, subscription_id: str, change: Change, kind: Kind = Kind.PUSH
     ) -> SubscriptionView:
-        self._decide(session, Action.SUBSCRIBE, f"subscription/{subscription_id}")
+        """Another filter, or another sink for what passes it, is as new a wish as a subscription:
+        it is asked for too."""
+        self._decide(session, Action.SUBSCRIBE, _resource_of(kind, subscription_id))
+        was = self._find(subscription_id, kind)
+        if change.filter is not None or change.sink not in (None, was.subscription.sink):
+            self._decide(session, Action.SUBSCRIBE, filter_resource(change.filter or was.filter))
         view: SubscriptionView = await self._ask(
             lambda token, now_ns: self._broker.change(subscription_id, change, token, now_ns)
         )
         return view
 
     async def unsubscribe(
-        self, session: Session, subscription_id: str, *, quietly: bool = False
+        self,
+        session: Session,
+        subscription_id: str,
+        kind: Kind = Kind.PUSH,
+        *,
+        quietly: bool = False,
     ) -> None:
         """End it. `quietly` if its own consumer asks, who need not be notified of the end then."""
-        self._decide(session, Action.SUBSCRIBE, f"subscription/{subscription_id}")
+        self._decide(session, Action.SUBSCRIBE, _resource_of(kind, subscription_id))
+        self._find(subscription_id, kind)
         await self._ask(
             lambda token, now_ns: self._broker.unsubscribe(
                 subscription_id, token, now_ns, quietly=quietly
             )
         )
+
+    def _find(self, subscription_id: str, kind: Kind) -> SubscriptionView:
+        """The caller says which kind it is, not what is there: else a refusal would tell whether it
+        is. So a right to something of one kind is none to what is of another."""
+        view = self._broker.view(subscription_id)
+        if view.subscription.kind is not kind:
+            raise no_such_subscription(subscription_id)
+        return view
 
     def want(
         self,
@@ -212,7 +233,7 @@ class BrokerPort:
         kind: Kind = Kind.BOX,
     ) -> tuple[Pulled, Token]:
         """Fetch what is in no other answer. The token is to be released, or given back."""
-        self._decide(session, Action.SUBSCRIBE, f"{kind.value}/{box_id}")
+        self._decide(session, Action.SUBSCRIBE, _resource_of(kind, box_id))
         tokens: list[Token] = []
 
         def call(token: Token, now_ns: int) -> None:
@@ -261,7 +282,7 @@ class BrokerPort:
         """Follow the log; events go to `sink.write` from the next turn of the loop on."""
         if self.runtime.is_stopping:
             raise _stopping()
-        self._decide(session, Action.SUBSCRIBE, f"filter/{filter}")
+        self._decide(session, Action.SUBSCRIBE, filter_resource(filter))
         number = self._broker.open_stream(filter, after, name, asks)
         self._engine.attach(number, sink)
         self.runtime.wake()
@@ -394,6 +415,10 @@ class BrokerPort:
             # Whoever waited has left, perhaps just after the answer: what it took is given back.
             self._broker.cancel(signal)
             raise
+
+
+def _resource_of(kind: Kind, subscription_id: str) -> str:
+    return f"{'subscription' if kind is Kind.PUSH else kind.value}/{subscription_id}"
 
 
 def _stopping() -> ShuttingDown:

@@ -112,7 +112,7 @@ class Handovers:
             await self._port.keep_table(_SERVICE, {KEY + link_id: msgspec.msgpack.encode(row)})
         except TocsinError:
             with suppress(TocsinError):  # or each attempt would leave one that holds the log
-                await self._port.unsubscribe(_SERVICE, link_id)
+                await self._port.unsubscribe(_SERVICE, link_id, Kind.LINK)
             raise
         self._holding[link_id] = self._neighbours.get(way)
         self._holding[link_id].hold(link_id)
@@ -152,7 +152,7 @@ class Handovers:
                 async with self._turns:
                     if await self._send_next(link_id, row, began_s):
                         break
-            await self._port.unsubscribe(_SERVICE, link_id)
+            await self._port.unsubscribe(_SERVICE, link_id, Kind.LINK)
         await self._port.keep_table(_SERVICE, {KEY + link_id: None})
         del self._rows[link_id]
 

@@ -109,7 +109,7 @@ class Neighbours:
             return
         neighbour.close()
         if neighbour.link_id:
-            await self._port.unsubscribe(_SERVICE, neighbour.link_id, quietly=True)
+            await self._port.unsubscribe(_SERVICE, neighbour.link_id, Kind.LINK, quietly=True)
 
     async def filter(self, change: NeighbourFilter) -> None:
         if not change.added and change.neighbour not in self._known:

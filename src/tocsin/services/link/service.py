@@ -110,7 +110,7 @@ class LinkService:
             if subscription.neighbour is not None:
                 self.neighbours.get(subscription.neighbour).link_id = subscription.id
             else:  # a handover that had just begun: it begins anew
-                await self._port.unsubscribe(_SERVICE, subscription.id)
+                await self._port.unsubscribe(_SERVICE, subscription.id, Kind.LINK)
         tables = self._port.kept(TABLES)
         known = {key.removeprefix(TABLES): value for key, value in tables.items()}
         self._perform(self.router.restore(known, self.neighbours.now_ns()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tocsin.access.session import ANONYMOUS, Session, internal
+from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.event.filter import NOTHING
 from tocsin.event.stored import Stored
@@ -15,6 +15,7 @@ from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.neighbour import Neighbour
+from tocsin.services.link.rights import session_of
 from tocsin.wire.link.codec import LinkMessage
 
 _SERVICE = internal("link")
@@ -78,7 +79,7 @@ class Neighbours:
         if connection is None or connection.is_ended:
             return
         neighbour = self.get(broker)
-        session = Session(ANONYMOUS, "link", connection.transport.peer)
+        session = session_of(connection)
         neighbour.connect(connection, session, self._ids, self._is_for, self._batch_events_max)
         neighbour.since_ns = self.now_ns()
         connection.is_synced = True
@@ -114,6 +115,7 @@ class Neighbours:
     async def filter(self, change: NeighbourFilter) -> None:
         if not change.added and change.neighbour not in self._known:
             return  # it was forgotten in the same turn
+        # The broker itself does this: what it was allowed to ask for, was decided as it came.
         link_id = await self.link_id_of(change.neighbour)
         self._port.want(_SERVICE, link_id, change.added, change.removed)
 

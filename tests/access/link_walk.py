@@ -145,7 +145,7 @@ async def _forget(broker: Refusing) -> None:
     while _neighbour(broker) is not None:
         await asyncio.sleep(0.001)
     await service.forget(session, NEIGHBOUR)
-    for key in port.kept(TABLES):
+    for key in port.own(session).kept(TABLES):
         await port.keep(session, key, None)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,12 @@ from http_walk import fetch
 from refusing import Refusing, refusing
 from soap_walk import answer_to
 
-from tocsin.access.decision import Action, Decide, deny_all, not_allowed
-from tocsin.access.session import BROKER, Session, internal
+from tocsin.access.decision import Action, Decide, allow_all, deny_all, not_allowed
+from tocsin.access.session import BROKER, Session, anonymous, internal
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.registry import Change
 from tocsin.drivers import http
-from tocsin.errors import NoSuchSubscription
+from tocsin.errors import NoSuchSubscription, NotAllowed
 from tocsin.event.event import Event
 from tocsin.event.subscription import Kind
 from tocsin.wire.gma import messages as m
@@ -239,6 +241,45 @@ def test_what_is_named_as_another_kind_than_it_is_is_not_found(tmp_path: Path) -
         await port.unsubscribe(internal("test"), box, Kind.BOX)
 
     run(tmp_path, script, deny_all)
+
+
+IN_NO_SESSION = {
+    "release": "by the token of whoever took it",
+    "give_back": "by the token of whoever took it",
+    "confirm": "by the token that the sink was sent",
+    "stream_ready": "by the number of whoever opened it",
+    "close_stream": "by the number of whoever opened it",
+    "peer_connected": "of a listener, before anybody has said who they are",
+    "report_corrupt": "of a reader, whose read was in a session",
+    "head": "a figure that places in the log are counted from",
+    "first": "a figure that places in the log are counted from",
+    "lower_bound_ns": "the time of day",
+    "is_clock_in_doubt": "no more than whether leases end",
+    "clock_complaint": "what the log of messages says of the clock",
+}
+
+
+def test_whatever_a_client_can_ask_of_the_port_is_in_a_session() -> None:
+    """Whoever adds something that is not has to say here why."""
+    public = {name: each for name, each in vars(BrokerPort).items() if not name.startswith("_")}
+    without = {
+        name
+        for name, each in public.items()
+        if isinstance(each, property) or "session" not in signature(each).parameters
+    }
+
+    assert without == IN_NO_SESSION.keys()
+
+
+def test_what_only_the_broker_does_is_given_to_nobody_whatever_their_rights(
+    tmp_path: Path,
+) -> None:
+    async def script(broker: Refusing) -> None:
+        with pytest.raises(NotAllowed):
+            broker.app.port.own(anonymous("http"))
+        assert broker.app.port.own(internal("test")).kept("link/")
+
+    run(tmp_path, script, allow_all)
 
 
 def test_nothing_below_the_http_driver_acts_as_the_broker() -> None:

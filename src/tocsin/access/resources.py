@@ -11,6 +11,7 @@ from typing import Final
 
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_text import format_filter
+from tocsin.event.subscription import Kind
 
 KINDS: Final[Mapping[str, str]] = {
     "activity": "the history of activities of a type",
@@ -52,3 +53,8 @@ def kind_of(resource: str) -> str:
 def filter_resource(filter: Filter) -> str:
     """The events that pass it, in the words of the language of filters."""
     return "filter/everything" if filter == EVERYTHING else f"filter/{format_filter(filter)}"
+
+
+def subscription_resource(kind: Kind, subscription_id: str) -> str:
+    """A subscription, a message box or a place of a link in the log, by its kind."""
+    return f"{'subscription' if kind is Kind.PUSH else kind.value}/{subscription_id}"

@@ -208,7 +208,7 @@ class Directory:
 
     def _recover(self) -> None:
         """List what is on disk. What cannot be read is logged, and removed with the next sweep."""
-        for key, value in self._port.kept(KEY).items():
+        for key, value in self._port.own(_DIRECTORY).kept(KEY).items():
             self._note_size(key.removeprefix(KEY), len(value))
             try:
                 entry = from_bytes(value)

@@ -75,6 +75,7 @@ class Handovers:
         """`origin`: the ids of this broker and its log. Nothing is sent to a neighbour for which
         more than `waiting_bytes_max` waits."""
         self._port = port
+        self._own = port.own(_SERVICE)
         self._origin = origin
         self._router = router
         self._neighbours = neighbours
@@ -267,7 +268,7 @@ class Handovers:
             self._send(message.source, answer)
 
     def _wanted(self, events: tuple[Relayed, ...]) -> tuple[Relayed, ...]:
-        return tuple(each for each in events if self._port.is_wanted(each.event))
+        return tuple(each for each in events if self._own.is_wanted(each.event))
 
     def close(self) -> None:
         self._tasks.cancel()

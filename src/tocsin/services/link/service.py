@@ -103,7 +103,8 @@ class LinkService:
 
     async def start(self) -> None:
         """Take up what was saved, and connect to the peers."""
-        saved = self._port.kept(handovers.KEY)
+        own = self._port.own(_SERVICE)
+        saved = own.kept(handovers.KEY)
         rows = {key.removeprefix(handovers.KEY): value for key, value in saved.items()}
         for view in self._port.views(_SERVICE):
             subscription = view.subscription
@@ -113,7 +114,7 @@ class LinkService:
                 self.neighbours.get(subscription.neighbour).link_id = subscription.id
             else:  # a handover that had just begun: it begins anew
                 await self._port.unsubscribe(_SERVICE, subscription.id, Kind.LINK)
-        tables = self._port.kept(TABLES)
+        tables = own.kept(TABLES)
         known = {key.removeprefix(TABLES): value for key, value in tables.items()}
         self._perform(self.router.restore(known, self.neighbours.now_ns()))
         gone = {each.broker for each in self.neighbours} - set(self.router.neighbours())

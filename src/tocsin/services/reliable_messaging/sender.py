@@ -83,10 +83,12 @@ class ReliableSender:
 
     def __init__(self, port: BrokerPort) -> None:
         self._port = port
+        self._own = port.own(SESSION)
         self._runtime = port.runtime
         self._renderings = RenderCache()
         self._sendings: dict[str, Sending] = {  # by the subscription's id
-            key.removeprefix(PREFIX): _decode(value) for key, value in port.kept(PREFIX).items()
+            key.removeprefix(PREFIX): _decode(value)
+            for key, value in self._own.kept(PREFIX).items()
         }
         self._locks: dict[str, Turns] = {}
         self._tasks = Tasks(port.runtime)
@@ -193,8 +195,8 @@ class ReliableSender:
 
     def _sweep(self) -> None:
         """End the sequences whose subscription is over."""
-        if self._port.interest.version != self._interest:
-            self._interest = self._port.interest.version
+        if self._own.interest.version != self._interest:
+            self._interest = self._own.interest.version
             for identity in list(self._sendings):
                 try:
                     self._port.view(SESSION, identity)

@@ -90,7 +90,7 @@ class Sequences:
     def restore(self) -> None:
         """Take up what the last broker here had. What it had processed is not held any more."""
         held: list[tuple[str, Held, bytes]] = []
-        for key, value in self._port.kept(PREFIX).items():
+        for key, value in self._port.own(STATE).kept(PREFIX).items():
             identifier, _, number = key.removeprefix(PREFIX).partition("/")
             if number:
                 held.append((identifier, decode_held(value), value))

@@ -18,7 +18,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.delivery.address import host_of
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Signal, Task, Timer, Turns
+from tocsin.broker.runtime import Semaphore, Signal, Task, Timer
 from tocsin.errors import NoSuchPublisher, TocsinError, TooManySubscriptions
 from tocsin.wire.blackboard.messages import Profile
 
@@ -79,8 +79,8 @@ class Board:
         self._by_address: dict[str, str] = {}
         self._saving: dict[str, list[Signal]] = {}  # who waits until an address is on disk
         self._waiters: set[Signal] = set()
-        self._turns = Turns(port.runtime, SENT_AT_ONCE_MAX)
-        self._late_turns = Turns(port.runtime, LATE_AT_ONCE_MAX)
+        self._turns = Semaphore(port.runtime, SENT_AT_ONCE_MAX)
+        self._late_turns = Semaphore(port.runtime, LATE_AT_ONCE_MAX)
         self._closed = False
         self.on_profile: list[Callable[[Profile], None]] = []  # of sockets that are open
         for value in self._own.kept(KEY).values():

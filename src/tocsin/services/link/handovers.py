@@ -17,7 +17,7 @@ import msgspec
 
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Signal, Tasks, Turns
+from tocsin.broker.runtime import Semaphore, Signal, Tasks
 from tocsin.errors import DiskFailed, NoSuchSubscription, ShuttingDown, TocsinError
 from tocsin.event.filter import NOTHING
 from tocsin.event.filter_text import format_filter, parse_filter
@@ -81,7 +81,7 @@ class Handovers:
         self._neighbours = neighbours
         self._waiting_bytes_max = waiting_bytes_max
         self._tasks = Tasks(port.runtime)
-        self._turns = Turns(port.runtime, AT_A_TIME)
+        self._turns = Semaphore(port.runtime, AT_A_TIME)
         self._rows: dict[str, HandoverRow] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._holding: dict[str, Neighbour] = {}

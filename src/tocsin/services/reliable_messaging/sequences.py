@@ -13,7 +13,7 @@ import msgspec
 
 from tocsin.access.session import ANONYMOUS, Principal, Session, internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Runtime, Turns
+from tocsin.broker.runtime import Runtime, Semaphore
 from tocsin.errors import TocsinError, TooMuchKept
 from tocsin.services.soap.call import SoapCall
 from tocsin.wire.wsrm import destination
@@ -70,7 +70,7 @@ class LiveSequence:
     def __init__(self, inbound: Inbound, runtime: Runtime) -> None:
         self.inbound = inbound
         self.used_ns = inbound.used_ns
-        self.lock = Turns(runtime)
+        self.lock = Semaphore(runtime)
         self.is_over = False
         self.ack_is_due = False  # an acknowledgement will be sent to where AcksTo points
         self.held: dict[int, bytes] = {}  # the same bytes that the broker has for the log

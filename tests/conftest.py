@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -47,3 +48,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if why := missing():
         for each in needing:
             each.add_marker(pytest.mark.skip(reason=why))
+
+
+def pytest_collection_finish() -> None:
+    """What all tests were collected as is never garbage: the collector need not look at it again.
+    Tests that collect to see what is left alive are ten times as quick for it."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # libraries in C look for what is left when the interpreter ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import get_args
 
 from refusing import Refusing
@@ -78,6 +79,19 @@ class Neighbour:
         host, _, port = broker.link.address.rpartition(":")
         return cls(*await asyncio.open_connection(host, int(port)))
 
+    @classmethod
+    async def dialled(cls, broker: Refusing) -> Neighbour:
+        """The broker connects, as to a peer of its settings, but without their pauses."""
+        came: asyncio.Queue[Neighbour] = asyncio.Queue()
+        server = await asyncio.start_server(lambda *way: came.put_nowait(cls(*way)), "127.0.0.1", 0)
+        host, port = server.sockets[0].getsockname()[:2]
+        address, service = f"{host}:{port}", _service(broker)
+        connector = service._dialler._connector
+        await connector.connect(address, lambda transport: service._open(transport, address))
+        neighbour = await asyncio.wait_for(came.get(), ENOUGH_S)
+        server.close()
+        return neighbour
+
     def send(self, *messages: LinkMessage) -> None:
         self._writer.write(b"".join(map(encode, messages)))
 
@@ -111,17 +125,27 @@ class Neighbour:
 
 
 async def walk_link(broker: Refusing) -> list[str]:
+    """Links that others dial."""
+    return await _walk(broker, Neighbour.connect)
+
+
+async def walk_dialled_link(broker: Refusing) -> list[str]:
+    """Links that the broker dials."""
+    return await _walk(broker, Neighbour.dialled)
+
+
+async def _walk(broker: Refusing, connect: Callable[[Refusing], Awaitable[Neighbour]]) -> list[str]:
     known = {*get_args(m.Message), *get_args(d.DiscoveryMessage)}
     assert {type(each) for each in LATER} == known - OF_THE_CONNECTION
     not_refused: list[str] = []
     for message in FIRST:
-        neighbour = await Neighbour.connect(broker)
+        neighbour = await connect(broker)
         neighbour.send(message)
         if not await neighbour.is_refused():
             not_refused.append(f"first {type(message).__name__}")
         neighbour.close()
     for message in LATER:
-        neighbour = await Neighbour.connect(broker)
+        neighbour = await connect(broker)
         with broker.allowing():
             await neighbour.shake_hands()
             await _is_up(broker)
@@ -145,7 +169,7 @@ async def _forget(broker: Refusing) -> None:
     while _neighbour(broker) is not None:
         await asyncio.sleep(0.001)
     await service.forget(session, NEIGHBOUR)
-    for key in port.kept(TABLES):
+    for key in port.own(session).kept(TABLES):
         await port.keep(session, key, None)
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from refusing import Refusing
 
+from tocsin.drivers.http.listener import HttpListener
+from tocsin.services.soap.dispatcher import Dispatcher
 from tocsin.services.soap.paths import WHOLE, takes_bare_notifications
 from tocsin.wire.dime import Decoder, DimeLimits, envelope_message, read_envelope_message
 from tocsin.wire.onvif.device import BEFORE_SIGN_IN
@@ -78,23 +80,30 @@ def envelope(soap: str, namespace: str, name: str, to: str) -> bytes:
     ).encode()
 
 
-def _calls(broker: Refusing) -> Iterator[tuple[str, str, str]]:
+def _calls(dispatcher: Dispatcher, *, publishes: bool = True) -> Iterator[tuple[str, str, str]]:
     """Each path with the operations that must be refused there."""
     for path in PATHS:
-        for name in broker.soap.dispatcher.operations:
+        for name in dispatcher.operations:
             if name not in OPEN or path in CLOSED:
                 yield path, *name
-        if takes_bare_notifications(path) and path != "/soap/subscriptions/x":
+        if publishes and takes_bare_notifications(path) and path != "/soap/subscriptions/x":
             yield path, *EVENT
 
 
 async def walk_soap(broker: Refusing) -> list[str]:
     """By HTTP, in both versions of SOAP: the operations that were not refused as they should be."""
+    return await walk_operations(broker.soap.dispatcher, broker.http)
+
+
+async def walk_operations(
+    dispatcher: Dispatcher, listener: HttpListener, *, publishes: bool = True
+) -> list[str]:
+    """`publishes`: what is no operation of a specification is an event there."""
     wrong: list[str] = []
-    way = await asyncio.open_connection("127.0.0.1", broker.http.port)
-    for path, namespace, name in _calls(broker):
+    way = await asyncio.open_connection("127.0.0.1", listener.port)
+    for path, namespace, name in _calls(dispatcher, publishes=publishes):
         for soap in names.SOAP_NAMESPACES:
-            message = envelope(soap, namespace, name, f"http://{broker.app.addresses.http}{path}")
+            message = envelope(soap, namespace, name, f"http://{listener.address}{path}")
             if CODE not in (answer := await _post(*way, path, soap, message)):
                 wrong.append(f"{path} {namespace} {name}: {answer.decode()}")
     way[1].close()
@@ -108,7 +117,7 @@ async def walk_soap_tcp(broker: Refusing) -> list[str]:
     reader, writer = await asyncio.open_connection(host, int(port))
     decoder = Decoder(DimeLimits(1 << 20, 100))
     last = envelope("1.2", names.WSMID, "Identify", "soap.tcp://x/soap")
-    for path, namespace, name in _calls(broker):
+    for path, namespace, name in _calls(broker.soap.dispatcher):
         message = envelope("1.2", namespace, name, f"soap.tcp://x{path}")
         writer.write(envelope_message("1.2", message) + envelope_message("1.2", last))
         answers: list[bytes] = []

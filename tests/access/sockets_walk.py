@@ -30,14 +30,14 @@ async def walk_sockets(broker: Refusing) -> list[str]:
     wrong: list[str] = []
     for name in Command.__struct_fields__:
         if name not in MODIFIERS:
-            answer = await _answer(broker, "/blackboard/socket", COMMANDS[name])
+            answer = await answer_in_socket(broker, "/blackboard/socket", COMMANDS[name])
             if (CODE in answer) == (name in OPEN):
                 wrong.append(f"/blackboard/socket {name}: {answer}")
-    answer = await _answer(broker, "/events/socket", BODIES["POST /events"])
+    answer = await answer_in_socket(broker, "/events/socket", BODIES["POST /events"])
     return wrong if CODE in answer else [*wrong, f"/events/socket: {answer}"]
 
 
-async def _answer(broker: Refusing, path: str, message: object) -> str:
+async def answer_in_socket(broker: Refusing, path: str, message: object) -> str:
     """The answer to a message in a socket that was opened while that was allowed."""
     with broker.allowing():
         socket = await _Socket.open(broker.http.port, path)

@@ -16,11 +16,11 @@ import pytest
 import uvloop
 from frames_walk import post, requests, walk_frames
 from http_walk import BODIES, OPEN, SOCKET, ask, example_of, walk_http
-from link_walk import walk_link
+from link_walk import walk_dialled_link, walk_link
 from pegasus_walk import walk_pegasus
 from refusing import Refusing, Walk, refusing
-from soap_walk import CODE, PATHS, answer_to, envelope, walk_soap, walk_soap_tcp
 from soap_walk import OPEN as OPEN_OPERATIONS
+from soap_walk import PATHS, answer_to, envelope, walk_operations, walk_soap, walk_soap_tcp
 from sockets_walk import walk_sockets
 from starlette.requests import Request
 from starlette.responses import Response
@@ -30,6 +30,7 @@ from tocsin.access.resources import KINDS, kind_of
 from tocsin.access.session import BROKER, Principal, Session, anonymous, internal
 from tocsin.broker.port import Replier
 from tocsin.config import load
+from tocsin.drivers.box_serve import MailboxListener
 from tocsin.drivers.http import connection as connection_module
 from tocsin.drivers.http.rest import app
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open
@@ -46,9 +47,9 @@ from tocsin.services.discovery.resources import Resources
 from tocsin.services.performance import subscribe_rules
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession
-from tocsin.services.soap.call import ACCEPTED, Reply, SoapCall
+from tocsin.services.soap.call import ACCEPTED, Reply
 from tocsin.services.soap.call import Request as SoapRequest
-from tocsin.services.soap.paths import PREFIXES, WHOLE
+from tocsin.services.soap.paths import PREFIXES, WHOLE, is_soap_path
 from tocsin.services.soap_services import mailbox_dispatcher
 from tocsin.services.streams.event_socket import EventSocket, _Publication
 from tocsin.wire.api.openapi.document import description
@@ -58,13 +59,14 @@ from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import write
 from tocsin.wire.soap import names
 
+OPEN_OF_BOXES = ("/livez", "/readyz")  # what a box service has beside its operations
 REST = Path(app.__file__).parent
 WALKS: dict[str, tuple[Walk, ...]] = {  # by the dialect that opens the listeners
     "http": (walk_http, walk_sockets, walk_soap),
     "frames": (walk_frames,),
     "soap_tcp": (walk_soap_tcp,),
     "pegasus": (walk_pegasus,),
-    "link": (walk_link,),
+    "link": (walk_link, walk_dialled_link),
 }
 
 
@@ -442,17 +444,33 @@ def test_a_publisher_needs_no_right_to_manage(tmp_path: Path) -> None:
 
 
 def test_a_box_service_alone_asks_too(tmp_path: Path) -> None:
+    """It has a listener of its own, with fewer paths and operations."""
+
     async def main() -> None:
         settings, _ = load({"log.directory": str(tmp_path)}, {})
         boxes = MailboxNode(settings, Logger(), decide=deny_all)
-        dispatcher = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
-        message = envelope("1.2", names.MSGBOX, "createMsgBox", "urn:x")
-        kind = "application/soap+xml"
-        path = "/axis2/services/MsgBoxService"
-        call = SoapCall(message, kind, "", path, "", "http://b", anonymous("soap"))
-        answer = await dispatcher.answer(call)
-        dispatcher.close()
-        await boxes.close()
-        assert CODE in answer.body
+        app_of_boxes = boxes.open()
+        dispatcher = mailbox_dispatcher(soap_context(app_of_boxes), boxes.mailboxes)
+        listener = MailboxListener(boxes, dispatcher.answer)
+        await listener.open("127.0.0.1:0", None)
+        app_of_boxes.addresses.http = listener.address
+        try:
+            assert await walk_operations(dispatcher, listener, publishes=False) == []
+            wrong = []
+            for endpoint in app.endpoints(listener._context, listener.server):
+                if is_soap_path(endpoint.path) and endpoint.method == "POST":
+                    continue
+                target = example_of(endpoint.path)
+                body = BODIES.get(f"{endpoint.method} {endpoint.path}")
+                status, _ = await ask(listener.port, endpoint.method, target, body)
+                if status != (200 if endpoint.path in OPEN_OF_BOXES else 404):
+                    wrong.append(f"{endpoint.method} {target}: {status}")
+            assert wrong == []
+            assert app_of_boxes.port.head == 0
+            assert app_of_boxes.port.views(internal("test")) == []
+        finally:
+            await listener.close()
+            dispatcher.close()
+            await boxes.close()
 
     uvloop.run(main())

@@ -18,7 +18,7 @@ from tocsin.archive.file_names import format_range
 from tocsin.archive.last_event import events_at, last_event
 from tocsin.archive.parquet_reader import read_footer, read_piece, read_range
 from tocsin.archive.verify import verify
-from tocsin.cli.archive.listing import verify_archive
+from tocsin.cli.archive.show import verify_archive
 from tocsin.errors.archive import LOOK_AROUND, ArchiveFileNotRead
 from unreadable_file import fail_to_read
 

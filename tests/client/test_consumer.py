@@ -245,8 +245,8 @@ def test_what_is_kept_for_a_consumer_expires_unless_it_is_renewed(
 
 
 def test_a_stream_that_goes_silent_is_given_up_and_asked_for_again(monkeypatch) -> None:
-    monkeypatch.setattr("tocsin.client.incoming.reconnecting.STREAM_IDLE_S", 0.1)
-    monkeypatch.setattr("tocsin.client.incoming.reconnecting.POLL_S", 0.05)
+    monkeypatch.setattr("tocsin.client.incoming.reconnecting_stream.STREAM_IDLE_S", 0.1)
+    monkeypatch.setattr("tocsin.client.incoming.reconnecting_stream.POLL_S", 0.05)
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n: here\n\n"
     with socket.create_server(("127.0.0.1", 0)) as silent:
         silent.settimeout(10)

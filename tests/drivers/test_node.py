@@ -86,7 +86,7 @@ def test_everybody_who_listens_hears_of_an_end_and_a_bad_listener_harms_nobody(
         soap = SoapTerms(spec="wse04", end_to="http://127.0.0.1:9/")
         asked = Subscription(id="", kind=Kind.BOX, soap=soap)
         view = await app.port.subscribe(TEST, asked, EVERYTHING, None)
-        await app.port.unsubscribe(TEST, view.subscription.id)
+        await app.port.unsubscribe(TEST, view.subscription.id, view.subscription.kind)
         while not received:
             await asyncio.sleep(0.001)
         assert app.node.failure is None

@@ -18,7 +18,8 @@ class Way:
     def __init__(self, *, has_room: bool = True) -> None:
         self.said: list[tuple[str, object]] = []
         self._has_room = has_room
-        self.port = SimpleNamespace(runtime=None, is_wanted=lambda event: event.topic == "lab")
+        own = SimpleNamespace(is_wanted=lambda event: event.topic == "lab")
+        self.port = SimpleNamespace(runtime=None, own=lambda session: own)
         connection = SimpleNamespace(transport=SimpleNamespace(waiting=0), send=self._send)
         self.known = SimpleNamespace(connection=connection)
 

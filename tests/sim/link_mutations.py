@@ -13,6 +13,7 @@ from tocsin.access.session import internal
 from tocsin.broker.numbering import Applied, Numbering
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.stored import Append, Stored
+from tocsin.event.subscription import Kind
 from tocsin.overlay.discovery.core import DiscoveryCore
 from tocsin.overlay.routing.effects import Effect, NeighbourFilter, NeighbourForgotten, Send
 from tocsin.overlay.routing.router import Router
@@ -88,7 +89,7 @@ def drop_handovers_when_a_neighbour_is_forgotten(patch: pytest.MonkeyPatch) -> N
         if isinstance(item, NeighbourForgotten):
             for link_id in list(self._handovers._rows):
                 with suppress(NoSuchSubscription):
-                    await self._port.unsubscribe(SERVICE, link_id, quietly=True)
+                    await self._port.unsubscribe(SERVICE, link_id, Kind.LINK, quietly=True)
         await do(self, item)
 
     patch.setattr(Performer, "_do", thorough)

@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.filter_text import format_filter
+from tocsin.event.subscription import Kind
+
 KINDS: Final[Mapping[str, str]] = {
     "activity": "the history of activities of a type",
     "archive": "how far the log is archived",
@@ -23,7 +27,7 @@ KINDS: Final[Mapping[str, str]] = {
     "estimates": "how long a planned run will take",
     "events": "the log",
     "files": "which files runs have read and written",
-    "filter": "events that pass this filter, as somebody subscribes to them",
+    "filter": "events that pass this filter, as somebody subscribes to them or announces them",
     "gma": "where performance events are taken",
     "ingest": "what other systems have sent",
     "link": "a link to another broker, by its id",
@@ -44,3 +48,13 @@ KINDS: Final[Mapping[str, str]] = {
 
 def kind_of(resource: str) -> str:
     return resource.partition("/")[0]
+
+
+def filter_resource(filter: Filter) -> str:
+    """The events that pass it, in the words of the language of filters."""
+    return "filter/everything" if filter == EVERYTHING else f"filter/{format_filter(filter)}"
+
+
+def subscription_resource(kind: Kind, subscription_id: str) -> str:
+    """A subscription, a message box or a place of a link in the log, by its kind."""
+    return f"{'subscription' if kind is Kind.PUSH else kind.value}/{subscription_id}"

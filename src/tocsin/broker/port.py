@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar
 
-from tocsin.access.decision import Action, Decide, allow_all
-from tocsin.access.session import Session
+from tocsin.access.decision import Action, Decide, allow_all, not_allowed
+from tocsin.access.resources import filter_resource, subscription_resource
+from tocsin.access.session import BROKER, Session
 from tocsin.broker.broker import Broker
-from tocsin.broker.counters import Counters
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.trust import plain_address
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
-from tocsin.broker.interest import Interest
-from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.log import StoreReader
 from tocsin.broker.registry import Change
 from tocsin.broker.runtime import Runtime, Signal
+from tocsin.broker.service_port import ServicePort
+from tocsin.broker.state import no_such_subscription
 from tocsin.broker.status import BrokerStatus, ClockStatus, clock_status_of, status_of
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import ShuttingDown, TocsinError
@@ -86,6 +86,13 @@ class BrokerPort:
         calls ask on their own."""
         self._decide(session, action, resource)
 
+    def own(self, session: Session) -> ServicePort:
+        """What only the broker's own services call; NotAllowed for everybody else, whatever rights
+        they have."""
+        if session.principal != BROKER:
+            raise not_allowed(session, Action.MANAGE, "broker")
+        return ServicePort(self._broker, self.runtime, self._engine.steady_ns)
+
     # Publishing
 
     def submit(self, session: Session, events: list[Event], replier: Replier) -> None:
@@ -114,10 +121,6 @@ class BrokerPort:
         )
         return accepted
 
-    def refuse_events(self, refusal: Callable[[], TocsinError] | None) -> None:
-        """Answer every publisher with this from now on; None to take events again."""
-        self._broker.refuse(refusal)
-
     def _may_publish(self, session: Session, events: list[Event]) -> None:
         if self.runtime.is_stopping:
             raise _stopping()
@@ -130,31 +133,50 @@ class BrokerPort:
         self, session: Session, asked: Subscription, filter: Filter, start: int | None
     ) -> SubscriptionView:
         """Begin with the next event, or after `start`; returns once it is on disk."""
-        self._decide(session, Action.SUBSCRIBE, f"filter/{filter}")
+        self._decide(session, Action.SUBSCRIBE, filter_resource(filter))
         view: SubscriptionView = await self._ask(
             lambda token, now_ns: self._broker.subscribe(asked, filter, start, token, now_ns)
         )
         return view
 
     async def change(
-        self, session: Session, subscription_id: str, change: Change
+        self, session: Session, subscription_id: str, change: Change, kind: Kind = Kind.PUSH
     ) -> SubscriptionView:
-        self._decide(session, Action.SUBSCRIBE, f"subscription/{subscription_id}")
+        """Another filter, or another sink for what passes it, is as new a wish as a subscription:
+        it is asked for too."""
+        self._decide(session, Action.SUBSCRIBE, subscription_resource(kind, subscription_id))
+        was = self._find(subscription_id, kind)
+        if change.filter is not None or change.sink not in (None, was.subscription.sink):
+            self._decide(session, Action.SUBSCRIBE, filter_resource(change.filter or was.filter))
         view: SubscriptionView = await self._ask(
             lambda token, now_ns: self._broker.change(subscription_id, change, token, now_ns)
         )
         return view
 
     async def unsubscribe(
-        self, session: Session, subscription_id: str, *, quietly: bool = False
+        self,
+        session: Session,
+        subscription_id: str,
+        kind: Kind = Kind.PUSH,
+        *,
+        quietly: bool = False,
     ) -> None:
         """End it. `quietly` if its own consumer asks, who need not be notified of the end then."""
-        self._decide(session, Action.SUBSCRIBE, f"subscription/{subscription_id}")
+        self._decide(session, Action.SUBSCRIBE, subscription_resource(kind, subscription_id))
+        self._find(subscription_id, kind)
         await self._ask(
             lambda token, now_ns: self._broker.unsubscribe(
                 subscription_id, token, now_ns, quietly=quietly
             )
         )
+
+    def _find(self, subscription_id: str, kind: Kind) -> SubscriptionView:
+        """The caller says which kind it is, not what is there: else a refusal would tell whether it
+        is. So a right to something of one kind is none to what is of another."""
+        view = self._broker.view(subscription_id)
+        if view.subscription.kind is not kind:
+            raise no_such_subscription(subscription_id)
+        return view
 
     def want(
         self,
@@ -212,7 +234,7 @@ class BrokerPort:
         kind: Kind = Kind.BOX,
     ) -> tuple[Pulled, Token]:
         """Fetch what is in no other answer. The token is to be released, or given back."""
-        self._decide(session, Action.SUBSCRIBE, f"{kind.value}/{box_id}")
+        self._decide(session, Action.SUBSCRIBE, subscription_resource(kind, box_id))
         tokens: list[Token] = []
 
         def call(token: Token, now_ns: int) -> None:
@@ -223,12 +245,13 @@ class BrokerPort:
         return pulled, tokens[0]
 
     def release(self, token: Token, through: int | None = None) -> None:
-        """What was taken has arrived; of it, what is past `through` has not."""
+        """What was taken has arrived; of it, what is past `through` has not. In no session: only
+        who took it has the token."""
         self._broker.boxes.release(token, through)
         self.runtime.wake()
 
     def give_back(self, token: Token) -> None:
-        """What was taken did not arrive: it is in the box again."""
+        """What was taken did not arrive: it is in the box again. By its token, as to release."""
         self._broker.boxes.give_back(token)
         self.runtime.wake()
 
@@ -261,17 +284,19 @@ class BrokerPort:
         """Follow the log; events go to `sink.write` from the next turn of the loop on."""
         if self.runtime.is_stopping:
             raise _stopping()
-        self._decide(session, Action.SUBSCRIBE, f"filter/{filter}")
+        self._decide(session, Action.SUBSCRIBE, filter_resource(filter))
         number = self._broker.open_stream(filter, after, name, asks)
         self._engine.attach(number, sink)
         self.runtime.wake()
         return number
 
     def stream_ready(self, stream: int) -> None:
+        """Its sink takes events again. In no session: only who opened it has the number."""
         self._broker.stream_ready(stream)
         self.runtime.wake()
 
     def close_stream(self, stream: int) -> None:
+        """By its number, as `stream_ready`."""
         if self._engine.detach(stream):
             self._broker.close_stream(stream)
             self.runtime.wake()
@@ -330,11 +355,6 @@ class BrokerPort:
         """What is wrong with the machine's clock; empty if nothing is."""
         return self._broker.clock.complaint()
 
-    def show_clock(self, wall_ns: int) -> None:
-        """The machine's clock says this now."""
-        self._broker.clock.read(wall_ns, self._engine.steady_ns())
-        self.runtime.wake()
-
     def clock_status(self, session: Session) -> ClockStatus:
         self._decide(session, Action.READ, "clock")
         return clock_status_of(self._broker)
@@ -344,25 +364,6 @@ class BrokerPort:
         self._decide(session, Action.MANAGE, "clock")
         await self._ask(lambda token, now_ns: self._broker.clock.accept(wall_ns, token, now_ns))
         return clock_status_of(self._broker)
-
-    @property
-    def interest(self) -> Interest:
-        """What anybody wants now."""
-        return self._broker.interest
-
-    def is_wanted(self, event: Event) -> bool:
-        """True if a subscription, a stream or a neighbour asks for such an event now."""
-        return self._broker.is_wanted(event)
-
-    def watch_local_filters(self, notify: Callable[[], None]) -> LocalFilters:
-        """What the clients of this broker want; `notify` is called when that changes. For the one
-        service that asks other brokers for it."""
-        return self._broker.watch_local_filters(notify)
-
-    @property
-    def counters(self) -> Counters:
-        """What happened so far."""
-        return self._broker.counters
 
     # What services keep
 
@@ -375,10 +376,6 @@ class BrokerPort:
         """The same for many at once, of a service that limits by itself how much it keeps."""
         self._decide(session, Action.MANAGE, "service/table")
         await self._ask(lambda token, now_ns: self._broker.keep(rows, token, is_limited=False))
-
-    def kept(self, prefix: str) -> dict[str, bytes]:
-        """What services keep under names that begin so, as it is on disk."""
-        return self._broker.kept(prefix)
 
     # Underneath
 

@@ -98,7 +98,7 @@ class Runtime(Signals, Protocol):
         """
 
 
-class Turns:
+class Semaphore:
     """At most so many at a time; the others wait, in their order. With one it is a lock."""
 
     def __init__(self, signals: Signals, count: int = 1) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tocsin.client.consumer import AsyncConsumer, Consumer
-    from tocsin.client.incoming.consumed import ConsumedEvent
+    from tocsin.client.incoming.consumed_event import ConsumedEvent
     from tocsin.client.publisher import AsyncPublisher, Publisher
     from tocsin.client.resources import AsyncResources, Resources
     from tocsin.client.soap.message import Message
@@ -41,7 +41,7 @@ _HOMES = {
     "AsyncConsumer": "consumer",
     "AsyncPublisher": "publisher",
     "AsyncResources": "resources",
-    "ConsumedEvent": "incoming.consumed",
+    "ConsumedEvent": "incoming.consumed_event",
     "Consumer": "consumer",
     "Message": "soap.message",
     "Publisher": "publisher",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Condition, Thread
 
-from tocsin.client.batching import (
+from tocsin.client.batch_sender import (
     BATCH_BYTES_MAX,
     BATCH_EVENTS_MAX,
     Batch,

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Literal, Protocol, Self, get_args
 
-from tocsin.client.incoming.consumed import ConsumedEvent, from_structured
+from tocsin.client.incoming.consumed_event import ConsumedEvent, from_structured
 from tocsin.client.requests import filter_text
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.runtime import BLOCKING, Runtime, run

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Self
 
-from tocsin.client.batching import (
+from tocsin.client.batch_sender import (
     BATCH_BYTES_MAX,
     BATCH_EVENTS_MAX,
     Batch,
@@ -25,7 +25,7 @@ from tocsin.client.batching import (
     publish_event,
 )
 from tocsin.client.closeable import Closeable
-from tocsin.client.outgoing import DEFAULT_TYPE, default_source, make_event
+from tocsin.client.event_json import DEFAULT_TYPE, default_source, make_event
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.connection import Connection, HttpConnection
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tocsin.config.entries import split_address
-from tocsin.config.loading import (
+from tocsin.config.loader import (
     CHOICES,
     FILE_NAME,
     NOT_SETTINGS,

@@ -22,7 +22,6 @@ from tocsin.access.session import Session
 from tocsin.broker.port import Replier
 from tocsin.config import OFF, Settings, is_loopback
 from tocsin.drivers.bind_address import host_and_port
-from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.listener import HttpListener
@@ -30,6 +29,7 @@ from tocsin.drivers.http.request import Request
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
 from tocsin.drivers.soap_services import MailboxNode, soap_context
+from tocsin.drivers.stores import accept_losses, accept_the_clock
 from tocsin.drivers.tls import listener_context
 from tocsin.errors import NoSuchPath, NotOpenToTheWorld
 from tocsin.event.event import Event
@@ -99,9 +99,9 @@ def run(
     )
     logger = logger or Logger()
     if accept_loss:
-        accept_losses(settings.log.directory, logger)
+        accept_losses(settings.log, logger)
     if accept_clock:
-        accept_the_clock(settings.log.directory)
+        accept_the_clock(settings.log, logger)
     return uvloop.run(_serve(within_descriptors(settings), ready, logger, tls, decide))
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from tocsin.access.session import Session
+from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.status import ClockStatus
 
 READ_S: Final = 2.0
+
+_SERVICE: Final = internal("clock")
 
 
 class ClockWatch:
@@ -33,7 +35,7 @@ class ClockWatch:
     def look(self) -> None:
         """Read it now."""
         for port in self._ports:
-            port.show_clock(time.time_ns())
+            port.own(_SERVICE).show_clock(time.time_ns())
 
     async def accept(self, session: Session) -> ClockStatus:
         """An operator says that it is right. Returns how the broker judges it then."""

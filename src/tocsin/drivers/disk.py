@@ -8,26 +8,16 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from tocsin.broker.effects import Commit
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
-from tocsin.broker.state import CLOCK
-from tocsin.drivers.logger import Logger
-from tocsin.drivers.stores import note_loss
 from tocsin.errors import DiskFailed, DiskFull
-from tocsin.event.stored import Append, StateChange
-from tocsin.store.directory import LOG_NAME
-from tocsin.store.mark import MARK_SUFFIX
-from tocsin.store.store import Store
 
 T = TypeVar("T")
 
 Written = Callable[[Commit, Applied | DiskFull | DiskFailed], None]
-
-BOXES_DIRECTORY: Final = "boxes"  # beside the log: the log of the message boxes
 
 SLOW_S = 0.005  # a checkpoint of the log takes 3 ms, every sixty commits or so; longer is too long
 SLOW_EVENT_S = 10e-6  # and so much for each event, twice what it takes
@@ -122,24 +112,3 @@ class Readers:
         ):
             thread.shutdown(wait=True, cancel_futures=True)
             reader.close()
-
-
-def accept_losses(directory: str, logger: Logger) -> None:
-    """Go on without what the logs of this directory lack. Numbers are not given twice."""
-    for place in (Path(directory), Path(directory) / BOXES_DIRECTORY):
-        if any((place / f"{LOG_NAME}{suffix}").exists() for suffix in ("", MARK_SUFFIX)):
-            store = Store.open(place, accept_loss=True)
-            store.close()
-            if store.loss is not None:
-                note_loss(logger, str(place), store.loss)
-
-
-def accept_the_clock(directory: str) -> None:
-    """The machine's clock is right, however far it is from the last time in these logs."""
-    for place in (Path(directory), Path(directory) / BOXES_DIRECTORY):
-        if (place / LOG_NAME).exists():
-            store = Store.open(place)
-            try:
-                store.commit(Append(), StateChange(cursors={CLOCK: time.time_ns()}))
-            finally:
-                store.close()

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
 from tocsin.errors import DiskFull
@@ -26,7 +27,7 @@ class DiskSpace:
     """Looks at the disk twice a second, as long as the broker runs."""
 
     def __init__(self, port: BrokerPort, settings: Settings) -> None:
-        self._port = port
+        self._own = port.own(internal("disk"))
         self._runtime = port.runtime
         self._directory = Path(settings.log.directory)
         self._event_bytes_max = settings.events.event_bytes_max
@@ -47,21 +48,21 @@ class DiskSpace:
         self._runtime.call_later(LOOK_S, self._look)
 
     def _judge(self) -> None:
-        full_count = self._port.counters.disk_full
+        full_count = self._own.disk_full_count
         met_full, self._full_seen = full_count > self._full_seen, full_count
         if self.reason is None:
             if met_full or self.free_bytes < self.free_bytes_min:
                 self._close()
         elif self.free_bytes >= self.free_bytes_min * BACK_SHARE and self._has_room():
             self.reason = None
-            self._port.refuse_events(None)
+            self._own.refuse_events(None)
             self._runtime.note("info", "the disk has room again: events are taken")
         else:
             self.reason = self._words()
 
     def _close(self) -> None:
         self.reason = self._words()
-        self._port.refuse_events(self._refusal)
+        self._own.refuse_events(self._refusal)
         self._runtime.note("error", f"no events are accepted: {self.reason}", code=DiskFull.code)
 
     def _refusal(self) -> DiskFull:

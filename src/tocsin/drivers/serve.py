@@ -23,14 +23,13 @@ from tocsin.drivers.archive.archiver import Archiver, open_archiver
 from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
-from tocsin.drivers.disk import accept_losses, accept_the_clock
 from tocsin.drivers.http.connection_limiter import long_lived_max
 from tocsin.drivers.link.links import Links
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.stores import has_log_reader, open_store
+from tocsin.drivers.stores import accept_losses, accept_the_clock, has_log_reader, open_store
 from tocsin.drivers.tls import authorities_context, listener_context, sink_context
 from tocsin.drivers.zones import zone_offset_s
 from tocsin.errors import NotOpenToTheWorld, TocsinError
@@ -89,9 +88,9 @@ def run(
     gc.set_threshold(*COLLECT_AFTER)
     settings = within_descriptors(settings)
     if accept_loss:
-        accept_losses(settings.log.directory, logger)
+        accept_losses(settings.log, logger)
     if accept_clock:
-        accept_the_clock(settings.log.directory)
+        accept_the_clock(settings.log, logger)
     store = open_store(settings.log, logger)
     return uvloop.run(_serve(settings, store, ready, logger, tls, decide))
 

@@ -12,9 +12,8 @@ from tocsin.access.decision import Decide, allow_all
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
 from tocsin.drivers.application import Application
-from tocsin.drivers.disk import BOXES_DIRECTORY
 from tocsin.drivers.logger import Logger
-from tocsin.drivers.stores import open_store
+from tocsin.drivers.stores import BOXES_DIRECTORY, open_store
 from tocsin.errors import TocsinError
 from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions

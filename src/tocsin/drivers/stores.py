@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from tocsin.broker.log import EventStore, OpenLogReader
+from tocsin.broker.state import CLOCK
 from tocsin.config import LogSettings
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.plugins import LOG_READERS, STORES, plugins
+from tocsin.errors import BadSetting
+from tocsin.event.stored import Append, StateChange
+from tocsin.store.directory import LOG_NAME
 from tocsin.store.loss import Loss
+from tocsin.store.mark import MARK_SUFFIX
 from tocsin.store.memory import memory_store
 from tocsin.store.reader import Reader
 from tocsin.store.store import Store
+
+SQLITE: Final = "sqlite"
+BOXES_DIRECTORY: Final = "boxes"  # beside the log: the log of the message boxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,3 +85,35 @@ def note_loss(note: WriteLog, directory: str, loss: Loss) -> None:
         after=loss.after,
         through=loss.through,
     )
+
+
+def accept_losses(log: LogSettings, note: WriteLog) -> None:
+    """Go on without what the logs of this directory lack. Numbers are not given twice."""
+    for place in _sqlite_directories(log, "--accept-loss"):
+        if any((place / f"{LOG_NAME}{suffix}").exists() for suffix in ("", MARK_SUFFIX)):
+            store = Store.open(place, accept_loss=True)
+            store.close()
+            if store.loss is not None:
+                note_loss(note, str(place), store.loss)
+
+
+def accept_the_clock(log: LogSettings, note: WriteLog) -> None:
+    """The machine's clock is right, however far it is from the last time in these logs."""
+    for place in _sqlite_directories(log, "--accept-clock"):
+        if (place / LOG_NAME).exists():
+            store = Store.open(place)
+            try:
+                store.commit(Append(), StateChange(cursors={CLOCK: time.time_ns()}))
+            finally:
+                store.close()
+            note("warning", f"the clock is accepted for the log in {place}")
+
+
+def _sqlite_directories(log: LogSettings, flag: str) -> tuple[Path, Path]:
+    """Of the broker's log, and of the message boxes'."""
+    if store_name(log.store) != SQLITE:
+        raise BadSetting(
+            f"{flag} is for the store {SQLITE!r}, and log.store is {log.store!r}",
+            remedy=f"Start without {flag}; what this store does about losses is in its own manual.",
+        )
+    return Path(log.directory), Path(log.directory) / BOXES_DIRECTORY

@@ -7,7 +7,7 @@ from math import isfinite
 
 import msgspec
 
-from tocsin.event.json_reading import read_json
+from tocsin.event.json_reader import read_json
 from tocsin.event.value import Quantity, Scalar
 
 Value = Scalar | Quantity

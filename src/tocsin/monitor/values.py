@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.event.json_reading import read_json
+from tocsin.event.json_reader import read_json
 
 NAME_CHARS_MAX: Final = 512
 TEXT_CHARS_MAX: Final = 4_096  # publishers cut there as well

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from tocsin.event.instant import rfc3339_or_none, seconds_between
-from tocsin.event.json_reading import read_json
+from tocsin.event.json_reader import read_json
 from tocsin.monitor.anomalies import of_cycle, of_run
 from tocsin.monitor.end_states import ENDED_RUN, done_count
 from tocsin.monitor.fold import Row, latest

@@ -108,17 +108,17 @@ class CheckedPort(BrokerPort):
             self._world.seen["subscribe refused"] += 1
 
     async def change(
-        self, session: Session, subscription_id: str, change: Change
+        self, session: Session, subscription_id: str, change: Change, kind: Kind = Kind.PUSH
     ) -> SubscriptionView:
         record = self._checks.records.get(subscription_id)
         if record is None:
-            return await super().change(session, subscription_id, change)
+            return await super().change(session, subscription_id, change, kind)
         number = next(self._requests)
         self._world.trace(f"change {number} of {record.id}: {_summary(change)}")
         record.request(number, change)
         self._observe(lambda result: self._changed(record, number, result))
         try:
-            return await super().change(session, subscription_id, change)
+            return await super().change(session, subscription_id, change, kind)
         except NoSuchSubscription:
             self._checks.is_not_found(record)
             raise
@@ -132,14 +132,19 @@ class CheckedPort(BrokerPort):
             record.confirm(number, result.subscription, self.head)
 
     async def unsubscribe(
-        self, session: Session, subscription_id: str, *, quietly: bool = False
+        self,
+        session: Session,
+        subscription_id: str,
+        kind: Kind = Kind.PUSH,
+        *,
+        quietly: bool = False,
     ) -> None:
         record = self._checks.records.get(subscription_id)
         if record is not None:
             record.may_have_ended = True
             self._observe(lambda result: self._unsubscribed(record, result))
         try:
-            await super().unsubscribe(session, subscription_id, quietly=quietly)
+            await super().unsubscribe(session, subscription_id, kind, quietly=quietly)
         finally:
             self._observe(None)
 

@@ -18,8 +18,8 @@ from tocsin.broker.numbering import Applied, Numbering
 from tocsin.event.stored import Append, Batch, StateChange
 from tocsin.store.directory import LOG_NAME, DirectoryLock, lock_directory, prepare_directory
 from tocsin.store.faults import disk_failed, disk_full, is_full, open_failed, reason, unreadable
+from tocsin.store.log_opener import WITHOUT_SHARED_MEMORY, Opened, open_log
 from tocsin.store.mark import HighWater, MarkFile
-from tocsin.store.opening import WITHOUT_SHARED_MEMORY, Opened, open_log
 from tocsin.store.reader import Reader
 from tocsin.store.record import (
     EVENT_COLUMNS,

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -19,7 +19,10 @@ import pytest
 from served import Served, folder
 from tocsin.archive.parquet_reader import read_range
 from tocsin.archive.record import to_events
+from tocsin.config import LogSettings
+from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.plugins import DIALECTS, LOG_READERS, SINKS, STORES, Plugins
+from tocsin.drivers.stores import accept_losses, accept_the_clock
 from tocsin.errors import BadSetting
 
 ENTRY_POINTS = """\
@@ -206,3 +209,17 @@ def test_a_command_that_needs_no_plugins_looks_for_none() -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert said.stdout.splitlines()[-1] == "False False"
+
+
+@pytest.mark.parametrize(
+    ("accept", "flag"), [(accept_losses, "--accept-loss"), (accept_the_clock, "--accept-clock")]
+)
+def test_what_is_about_the_files_of_sqlite_is_refused_for_other_stores(
+    accept: Callable[[LogSettings, WriteLog], None], flag: str, tmp_path: Path
+) -> None:
+    log = LogSettings(directory=str(tmp_path), store="counted:x")
+
+    with pytest.raises(BadSetting, match=f"{flag} is for the store 'sqlite'"):
+        accept(log, lambda *_, **__: None)
+
+    assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from functools import partial
 
 from tocsin.broker.log import StoreReader
 from tocsin.broker.recent.events import Recent
-from tocsin.broker.runtime import Signals, Turns
+from tocsin.broker.runtime import Semaphore, Signals
 from tocsin.errors import Busy
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
@@ -31,7 +31,7 @@ class Latest:
         self._recent = recent
         # How far the log was searched for a pattern, and the event found, if any.
         self._looked: dict[TopicPattern, tuple[int, int | None]] = {}
-        self._one_at_a_time = Turns(signals)
+        self._one_at_a_time = Semaphore(signals)
         self._asking = 0
 
     async def on(self, pattern: TopicPattern, read: Reading) -> Stored | None:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from tocsin.broker.recent.pages import Reading, read_pages
-from tocsin.broker.runtime import Signals, Turns
+from tocsin.broker.runtime import Semaphore, Signals
 from tocsin.event.stored import Stored
 
 TOPICS_MAX: Final = 10_000
@@ -66,7 +66,7 @@ class TopicCounts:
         self.forgotten = 0  # topics that were known and are not any more
         self.all = Rate()
         self._by_topic: dict[str, TopicCount] = {}
-        self._looking = Turns(signals)
+        self._looking = Semaphore(signals)
         self._looked = head == 0
 
     def add(self, events: Iterable[Stored]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tocsin.broker.recent.pages import Reading, read_pages
-from tocsin.broker.runtime import Signals, Turns
+from tocsin.broker.runtime import Semaphore, Signals
 from tocsin.event.stored import Stored
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.normal import name_of_event
@@ -24,7 +24,7 @@ class SeenTypes:
     def __init__(self, signals: Signals, head: int) -> None:
         self._names: dict[str, EventName] = {}
         self._unread = head  # what the log had up to this one is not looked at yet
-        self._one_at_a_time = Turns(signals)
+        self._one_at_a_time = Semaphore(signals)
 
     def add(self, events: Iterable[Stored]) -> None:
         """These were committed."""

@@ -19,7 +19,7 @@ from tocsin.archive.record import EVENT_COLUMNS, to_events
 from tocsin.archive.retention import day_of
 from tocsin.cli.progress import Progress
 from tocsin.cli.render import plural, say, show_json
-from tocsin.client.batching import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, BatchSender, Stored
+from tocsin.client.batch_sender import BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, BatchSender, Stored
 from tocsin.client.durations import seconds
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import BadSetting, SomeFailed, TocsinError

@@ -71,11 +71,11 @@ def run(arguments: Namespace) -> int:
 
     directory = find_archive(arguments.directory)
     if arguments.action == "ls":
-        from tocsin.cli.archive.listing import show_archive
+        from tocsin.cli.archive.show import show_archive
 
         return show_archive(directory, files=arguments.files, as_json=arguments.json)
     if arguments.action == "verify":
-        from tocsin.cli.archive.listing import verify_archive
+        from tocsin.cli.archive.show import verify_archive
 
         return verify_archive(directory, as_json=arguments.json)
     return _replay(directory, arguments)

@@ -8,7 +8,7 @@ from typing import Any
 
 from tocsin.cli.parser import Parser, add_broker
 from tocsin.cli.soap_options import add_namespaces, add_specification, read_input, refuse
-from tocsin.client.outgoing import DEFAULT_TYPE, default_source, event_json, new_id, now_text
+from tocsin.client.event_json import DEFAULT_TYPE, default_source, event_json, new_id, now_text
 
 SUMMARY = "Publish an event, or one a line from standard input"
 EXAMPLES = """
@@ -81,7 +81,7 @@ def run(arguments: Namespace) -> int:
     refuse(arguments, _NEEDS_SPECIFICATION, "without --as")
     if LINES in (arguments.topic, arguments.data):
         return _publish_lines(arguments)
-    from tocsin.client.batching import publish_event
+    from tocsin.client.batch_sender import publish_event
     from tocsin.client.transport.connection import Connection
 
     data, content_type = _payload(arguments)
@@ -140,7 +140,7 @@ def _warn_of_broken_json(data: bytes, content_type: str) -> None:
     """Mostly a quote removed by the shell: it is published with a warning."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return
-    from tocsin.client.outgoing import json_problem
+    from tocsin.client.event_json import json_problem
 
     print(
         f"tocsin: warning: the data begins like JSON and is not valid JSON ({json_problem(data)}); "
@@ -192,7 +192,7 @@ def _bytes_in_pipe() -> int:
 
 def guess_type(data: bytes) -> str:
     """The content type of undeclared data."""
-    from tocsin.client.outgoing import check_json
+    from tocsin.client.event_json import check_json
     from tocsin.errors import BadEvent
 
     try:

@@ -19,7 +19,7 @@ from tocsin import safexml
 from tocsin.cli.convert.capture import CapturedMessage, read_capture
 from tocsin.client.soap.faults import is_fault
 from tocsin.client.soap.notifications import HOLDERS, notifications
-from tocsin.client.soap.outgoing import with_sender
+from tocsin.client.soap.outgoing_event import with_sender
 from tocsin.client.soap.versions import versions_of
 from tocsin.errors import BadEvent, BadSetting
 from tocsin.event.event import Event

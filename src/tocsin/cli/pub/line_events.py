@@ -8,8 +8,8 @@ import select
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from tocsin.client.batching import BATCH_EVENTS_MAX
-from tocsin.client.outgoing import event_json, new_id, now_text
+from tocsin.client.batch_sender import BATCH_EVENTS_MAX
+from tocsin.client.event_json import event_json, new_id, now_text
 from tocsin.errors import BadEvent
 
 READ_BYTES = 256 * 1024  # also bounds a batch, unless a single line is longer

@@ -9,7 +9,7 @@ from tocsin.cli.failure import error_text
 from tocsin.cli.progress import Progress
 from tocsin.cli.pub.line_events import Line, LineEvents, blocks
 from tocsin.cli.render import plural, say, show_json
-from tocsin.client.batching import Batch, BatchSender, Stored
+from tocsin.client.batch_sender import Batch, BatchSender, Stored
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import BadEvent, SomeFailed, TocsinError
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from tocsin.cli.render import show_json
 from tocsin.cli.soap_options import client_of, namespaces, read_input, refuse
-from tocsin.client.outgoing import DEFAULT_TYPE
+from tocsin.client.event_json import DEFAULT_TYPE
 from tocsin.errors import BadSetting
 
 _UNUSABLE: Final[dict[str, object]] = {

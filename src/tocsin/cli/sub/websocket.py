@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from tocsin.client.incoming.live import dropped_count
-from tocsin.client.incoming.reconnecting import POLL_S, RECONNECT_S_MAX
+from tocsin.client.incoming.reconnecting_stream import POLL_S, RECONNECT_S_MAX
 from tocsin.client.requests import query
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.retry import pauses_s

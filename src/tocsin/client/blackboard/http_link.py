@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.client.blackboard.link import Delivered
 from tocsin.client.blackboard.remote import ReconnectingSubscription, RemoteLink, delivered
-from tocsin.client.incoming.reconnecting import STREAM_IDLE_S
+from tocsin.client.incoming.reconnecting_stream import STREAM_IDLE_S
 from tocsin.client.requests import JSON_HEADERS, query
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import Connection, HttpConnection

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from threading import Condition, Lock, Thread
 from typing import Final, Protocol
 
+from tocsin.client.event_json import now_text
 from tocsin.client.gma.encoded_event import (
     EncodedEvent,
     Failed,
@@ -25,7 +26,6 @@ from tocsin.client.gma.encoded_event import (
 )
 from tocsin.client.gma.loop import LoopThread
 from tocsin.client.gma.schedule import PeriodTicks
-from tocsin.client.outgoing import now_text
 from tocsin.errors import BadMessage, BadSetting
 from tocsin.event.filter import Filter
 from tocsin.wire.gma.messages import Element, Parameters

@@ -18,6 +18,7 @@ from time import monotonic
 from typing import Any, Final
 
 from tocsin.client.closeable import Closeable
+from tocsin.client.event_json import now_text
 from tocsin.client.gma.address import is_loopback, read_address
 from tocsin.client.gma.connection import IdSource
 from tocsin.client.gma.connector import Connectors
@@ -43,7 +44,6 @@ from tocsin.client.gma.registration import (
     entry_events,
 )
 from tocsin.client.gma.resubscriber import Resubscriber
-from tocsin.client.outgoing import now_text
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.tls import client_context
 from tocsin.errors import BadMessage, BadSetting, Busy

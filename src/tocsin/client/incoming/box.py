@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from urllib.parse import quote
 
-from tocsin.client.incoming.reconnecting import RECONNECT_S_MAX
+from tocsin.client.incoming.reconnecting_stream import RECONNECT_S_MAX
 from tocsin.client.requests import JSON_HEADERS, box_body, messages_target
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.connection import HttpConnection

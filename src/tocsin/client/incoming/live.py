@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from tocsin.client.incoming.reconnecting import ReconnectingStream
+from tocsin.client.incoming.reconnecting_stream import ReconnectingStream
 from tocsin.client.requests import stream_target
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.runtime import Runtime

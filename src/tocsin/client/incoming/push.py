@@ -6,15 +6,15 @@ import json
 import time
 from contextlib import suppress
 
+from tocsin.client.event_json import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.incoming.box import LEASE, Lease
-from tocsin.client.incoming.consumed import (
+from tocsin.client.incoming.consumed_event import (
     ConsumedEvent,
     from_binary,
     from_members,
     from_structured,
 )
-from tocsin.client.incoming.reconnecting import POLL_S
-from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
+from tocsin.client.incoming.reconnecting_stream import POLL_S
 from tocsin.client.requests import JSON_HEADERS, subscription_body
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.arrivals import ArrivalQueue, Taken

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from tocsin.client.incoming.reconnecting import ReconnectingStream
+from tocsin.client.incoming.reconnecting_stream import ReconnectingStream
 from tocsin.client.requests import JSON_HEADERS
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.refusal import refusal

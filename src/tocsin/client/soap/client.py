@@ -18,7 +18,7 @@ from tocsin.client.soap.consumer_listener import ConsumerEndpoint, ConsumerListe
 from tocsin.client.soap.expressions import topic_expression, xpath_expression
 from tocsin.client.soap.inbox import Callback, Inbox
 from tocsin.client.soap.message import Message
-from tocsin.client.soap.outgoing import Delivery, envelope_of, outgoing_event
+from tocsin.client.soap.outgoing_event import Delivery, envelope_of, outgoing_event
 from tocsin.client.soap.renewals import Renewals
 from tocsin.client.soap.subscribe_request import LEASE, Granted, SubscribeRequest, expires_text
 from tocsin.client.soap.subscription import Expires, Status, Subscription

@@ -28,7 +28,7 @@ import msgspec
 from tocsin.client.blackboard.link import Link
 from tocsin.client.blackboard.open_link import link_or_unavailable
 from tocsin.client.closeable import Closeable
-from tocsin.client.outgoing import new_id
+from tocsin.client.event_json import new_id
 from tocsin.client.tracking.log_once import LogOnce
 from tocsin.client.tracking.profile import ProfileFilter, ProfileWatch
 from tocsin.client.tracking.sender import Sender

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from tocsin.client.blackboard.link import Link
-from tocsin.client.outgoing import default_source
+from tocsin.client.event_json import default_source
 from tocsin.client.tracking import message_builders
 from tocsin.client.tracking.activity import Activity, Try, attempts, data_pairs
 from tocsin.client.tracking.faults import fault_pairs, run_ending_of

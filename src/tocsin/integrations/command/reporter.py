@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tocsin.client.outgoing import default_source
+from tocsin.client.event_json import default_source
 from tocsin.client.tracking import message_builders
 from tocsin.client.tracking.files import user_name, working_directory
 from tocsin.client.tracking.outbox import Outbox

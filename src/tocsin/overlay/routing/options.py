@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S
+
+CheckEntry = Callable[[int, str, Filter], None]
+"""Raises for an entry that may not come over this link into this table: it is left out, and what
+its neighbour said before by that name goes."""
+
+
+def take_any_entry(link: int, table: str, filter: Filter) -> None:
+    """Every neighbour may say anything."""
 
 
 @dataclass(frozen=True, slots=True)

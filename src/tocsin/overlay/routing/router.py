@@ -34,7 +34,7 @@ from tocsin.overlay.routing.links import (
     too_many_brokers,
     twice_error,
 )
-from tocsin.overlay.routing.options import RoutingOptions
+from tocsin.overlay.routing.options import CheckEntry, RoutingOptions, take_any_entry
 from tocsin.overlay.routing.reach import edge
 from tocsin.overlay.routing.room import check_room, check_share, ignore
 from tocsin.overlay.routing.state import (
@@ -86,6 +86,7 @@ class Router:
 
     def __init__(self, own: Identity, options: RoutingOptions | None = None) -> None:
         self.broker = own.broker
+        self.check_entry: CheckEntry = take_any_entry  # of neighbours
         self._state = RouterState(own, options or RoutingOptions())
         self.way_to = self._state.reach.way_to  # the neighbour through which a broker is reached
         for number, text in enumerate(self._state.options.advertises):
@@ -136,15 +137,13 @@ class Router:
 
     def link_closed(self, link: int, now_ns: int) -> list[Effect]:
         """A connection has ended, for whatever reason."""
-        ended = self._state.links.get(link)
-        if ended is not None:
+        if (ended := self._state.links.get(link)) is not None:
             self._drop(ended, now_ns)
         return self._done(now_ns)
 
     def receive(self, link: int, message: Message, now_ns: int) -> list[Effect]:
         """A message has come. Those about events, and heartbeats, are for others to handle."""
-        at = self._state.links.get(link)
-        if at is not None:
+        if (at := self._state.links.get(link)) is not None:
             try:
                 self._receive(at, message, now_ns)
             except BadLinkMessage as error:
@@ -153,8 +152,7 @@ class Router:
 
     def refuse(self, link: int, error: TocsinError, now_ns: int) -> list[Effect]:
         """What came on this connection is invalid, or may not be."""
-        at = self._state.links.get(link)
-        if at is not None:
+        if (at := self._state.links.get(link)) is not None:
             self._refuse(at, error, now_ns)
         return self._done(now_ns)
 
@@ -286,7 +284,9 @@ class Router:
         known = state.table(name).text_said(link.neighbour, key)
         try:
             check_share(state, name, link.neighbour, key, text)
-            state.put(name, link.neighbour, key, text, read_filter(text))
+            wanted = read_filter(text)
+            self.check_entry(link.number, name, wanted)
+            state.put(name, link.neighbour, key, text, wanted)
         except TocsinError as error:
             state.take(name, link.neighbour, key)
             ignore(state, link, error)

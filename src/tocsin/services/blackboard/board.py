@@ -18,7 +18,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.delivery.address import host_of
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Signal, Task, Timer, Turns
+from tocsin.broker.runtime import Semaphore, Signal, Task, Timer
 from tocsin.errors import NoSuchPublisher, TocsinError, TooManySubscriptions
 from tocsin.wire.blackboard.messages import Profile
 
@@ -73,18 +73,19 @@ class Board:
 
     def __init__(self, port: BrokerPort) -> None:
         self._port = port
+        self._own = port.own(_BLACKBOARD)
         self._runtime = port.runtime
         self._publishers: dict[str, Publisher] = {}
         self._by_address: dict[str, str] = {}
         self._saving: dict[str, list[Signal]] = {}  # who waits until an address is on disk
         self._waiters: set[Signal] = set()
-        self._turns = Turns(port.runtime, SENT_AT_ONCE_MAX)
-        self._late_turns = Turns(port.runtime, LATE_AT_ONCE_MAX)
+        self._turns = Semaphore(port.runtime, SENT_AT_ONCE_MAX)
+        self._late_turns = Semaphore(port.runtime, LATE_AT_ONCE_MAX)
         self._closed = False
         self.on_profile: list[Callable[[Profile], None]] = []  # of sockets that are open
-        for value in port.kept(KEY).values():
+        for value in self._own.kept(KEY).values():
             self._list(msgspec.json.decode(value, type=Registered))
-        self._version = port.interest.profile_version()  # of the profile last looked at
+        self._version = self._own.interest.profile_version()  # of the profile last looked at
         for publisher in self._publishers.values():
             self._send(publisher)  # whatever it was sent before the restart
 
@@ -92,7 +93,7 @@ class Board:
 
     @property
     def profile(self) -> Profile:
-        return self._port.interest.profile()
+        return self._own.interest.profile()
 
     def check_read(self, session: Session) -> None:
         """Raise NotAllowed if the session may not read the profile."""
@@ -106,7 +107,7 @@ class Board:
         """
         if self._runtime.is_stopping:
             return
-        version = self._port.interest.profile_version()
+        version = self._own.interest.profile_version()
         if version == self._version:
             return
         self._version = version

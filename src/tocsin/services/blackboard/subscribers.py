@@ -15,7 +15,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.registry import Change
-from tocsin.broker.runtime import Turns
+from tocsin.broker.runtime import Semaphore
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchPublisher, NoSuchSubscription
 from tocsin.event.concept_filter import concepts_filter
@@ -32,7 +32,7 @@ class Subscribers:
 
     def __init__(self, port: BrokerPort) -> None:
         self._port = port
-        self._one_at_a_time = Turns(port.runtime)  # of two with one address the second replaces
+        self._one_at_a_time = Semaphore(port.runtime)  # of two with one address the second replaces
         self._by_address = {
             view.subscription.sink: view.subscription.id
             for view in port.views(_BLACKBOARD)

@@ -75,6 +75,7 @@ class Demand:
         self, port: BrokerPort, registrations: Registrations, consumers: ConsumerRules
     ) -> None:
         self._port = port
+        self._own = port.own(SERVICE)
         self._runtime = port.runtime
         self._consumers = consumers
         self._registrations = registrations
@@ -86,7 +87,7 @@ class Demand:
         self._watch = port.runtime.spawn(self._run())
 
     def _restore(self) -> None:
-        for key, value in self._port.kept(KEY).items():
+        for key, value in self._own.kept(KEY).items():
             registration_id, _, topic = key.removeprefix(KEY).partition("/")
             registration = self._registrations.find(registration_id)
             self._demanded[key] = DemandedTopic(from_bytes(value), registration, int(topic))
@@ -106,7 +107,7 @@ class Demand:
             await self._runtime.sleep(CHECK_S)
 
     def _check(self, now_ns: int) -> None:
-        seen = self._port.interest.version, self._registrations.version
+        seen = self._own.interest.version, self._registrations.version
         if seen == self._seen and now_ns < self._due_ns:
             return
         if seen[1] != self._seen[1]:
@@ -168,7 +169,7 @@ class Demand:
 
     def _is_wanted(self, demanded: DemandedTopic, now_ns: int) -> bool:
         """Whether somebody listens, or did a moment ago."""
-        if self._port.interest.has(demanded.filter):
+        if self._own.interest.has(demanded.filter):
             demanded.wanted, demanded.unwanted_ns = True, None
         elif demanded.wanted is None:
             demanded.wanted = False

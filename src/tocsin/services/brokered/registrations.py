@@ -33,7 +33,8 @@ class Registrations:
         self._port = port
         self._topics = topics
         self._by_id = {
-            key.removeprefix(KEY): from_bytes(value) for key, value in port.kept(KEY).items()
+            key.removeprefix(KEY): from_bytes(value)
+            for key, value in port.own(STATE).kept(KEY).items()
         }
         self.version = 0  # grows when one comes or goes
         for registration in self:

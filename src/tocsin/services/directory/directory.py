@@ -16,7 +16,7 @@ import msgspec
 from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Turns, run_all
+from tocsin.broker.runtime import Semaphore, run_all
 from tocsin.errors import BadRegistration, Busy, DirectoryFull, NoSuchEntry, TocsinError, TooLarge
 from tocsin.wire.directory.entry import (
     Entry,
@@ -76,7 +76,7 @@ class Directory:
         self._pending: dict[str, _Pending] = {}
         self._claims: dict[Identity, str] = {}  # of those that are pending, by who they are
         self._own: dict[str, _Own] = {}
-        self._one_at_a_time = Turns(port.runtime)  # a filter over all entries takes a while
+        self._one_at_a_time = Semaphore(port.runtime)  # a filter over all entries takes a while
         self._searches = 0
         self._bytes: dict[str, int] = {}  # on disk, by id
         self._bytes_total = 0
@@ -208,7 +208,7 @@ class Directory:
 
     def _recover(self) -> None:
         """List what is on disk. What cannot be read is logged, and removed with the next sweep."""
-        for key, value in self._port.kept(KEY).items():
+        for key, value in self._port.own(_DIRECTORY).kept(KEY).items():
             self._note_size(key.removeprefix(KEY), len(value))
             try:
                 entry = from_bytes(value)

@@ -187,7 +187,7 @@ class Resources:
     def _recover(self) -> None:
         """Register what is on disk. What cannot be used is logged, and removed."""
         now_ns = self._driver.now_ns()
-        for key, value in self._port.kept(KEY).items():
+        for key, value in self._port.own(_SERVICE).kept(KEY).items():
             try:
                 kept = from_bytes(value)
                 if kept.is_live(now_ns):

@@ -288,7 +288,7 @@ class ResourceDiscovery:
         return options
 
     def _recover_options(self) -> None:
-        value = self._port.kept(OPTIONS_KEY).get(OPTIONS_KEY)
+        value = self._port.own(_SERVICE).kept(OPTIONS_KEY).get(OPTIONS_KEY)
         if value is None:
             return
         try:

@@ -14,6 +14,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.errors import NoSuchBox, TocsinError
 from tocsin.event.instant import NS_PER_S, xs_duration_ns
 from tocsin.event.stored import Stored
+from tocsin.event.subscription import Kind
 from tocsin.services.mailbox.box_reader import BoxReader
 from tocsin.services.soap.call import Handlers, Reply, Request
 from tocsin.services.soap.delivery_receipt import DeliveryReceipt
@@ -86,7 +87,7 @@ class Enumeration:
         box = context.removeprefix("uuid:").partition(".")[0]
         try:
             self._port.view_box(request.session, box)
-            await self._port.unsubscribe(request.session, box, quietly=True)
+            await self._port.unsubscribe(request.session, box, Kind.BOX, quietly=True)
         except TocsinError as error:
             raise enumeration_fault(error) from None
         return Reply(b"", RELEASE_RESPONSE_ACTION)

@@ -191,7 +191,7 @@ class EventingService:
             subscription = self._found(request)
             expiry = granted(spec, asked.expires, now_ns, best_effort=asked.best_effort)
             change = Change(expires_ns=expiry.expires_ns)
-            await self._port.change(request.session, subscription.id, change)
+            await self._port.change(request.session, subscription.id, change, subscription.kind)
         except TocsinError as error:
             raise fault_for(error, spec, renewing=True) from None
         kind = _kind(subscription) if asked.expires is None else expiry.kind
@@ -214,7 +214,9 @@ class EventingService:
         spec = _spec(request)
         try:
             subscription = self._found(request)
-            await self._port.unsubscribe(request.session, subscription.id, quietly=True)
+            await self._port.unsubscribe(
+                request.session, subscription.id, subscription.kind, quietly=True
+            )
         except TocsinError as error:
             raise fault_for(error, spec) from None
         return _reply(UnsubscribeResponse(spec))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tocsin.broker.effects import Ended
-from tocsin.broker.runtime import Runtime, Tasks, Turns, new_uuid
+from tocsin.broker.runtime import Runtime, Semaphore, Tasks, new_uuid
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, write_headers
@@ -24,7 +24,7 @@ class SubscriptionEnds:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._under_way = Tasks(runtime)
-        self._turns = Turns(runtime, AT_ONCE_MAX)
+        self._turns = Semaphore(runtime, AT_ONCE_MAX)
         self._overrun = False
 
     def ended(self, effect: Ended) -> None:

@@ -17,7 +17,7 @@ import msgspec
 
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Signal, Tasks, Turns
+from tocsin.broker.runtime import Semaphore, Signal, Tasks
 from tocsin.errors import DiskFailed, NoSuchSubscription, ShuttingDown, TocsinError
 from tocsin.event.filter import NOTHING
 from tocsin.event.filter_text import format_filter, parse_filter
@@ -75,12 +75,13 @@ class Handovers:
         """`origin`: the ids of this broker and its log. Nothing is sent to a neighbour for which
         more than `waiting_bytes_max` waits."""
         self._port = port
+        self._own = port.own(_SERVICE)
         self._origin = origin
         self._router = router
         self._neighbours = neighbours
         self._waiting_bytes_max = waiting_bytes_max
         self._tasks = Tasks(port.runtime)
-        self._turns = Turns(port.runtime, AT_A_TIME)
+        self._turns = Semaphore(port.runtime, AT_A_TIME)
         self._rows: dict[str, HandoverRow] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._holding: dict[str, Neighbour] = {}
@@ -112,7 +113,7 @@ class Handovers:
             await self._port.keep_table(_SERVICE, {KEY + link_id: msgspec.msgpack.encode(row)})
         except TocsinError:
             with suppress(TocsinError):  # or each attempt would leave one that holds the log
-                await self._port.unsubscribe(_SERVICE, link_id)
+                await self._port.unsubscribe(_SERVICE, link_id, Kind.LINK)
             raise
         self._holding[link_id] = self._neighbours.get(way)
         self._holding[link_id].hold(link_id)
@@ -152,7 +153,7 @@ class Handovers:
                 async with self._turns:
                     if await self._send_next(link_id, row, began_s):
                         break
-            await self._port.unsubscribe(_SERVICE, link_id)
+            await self._port.unsubscribe(_SERVICE, link_id, Kind.LINK)
         await self._port.keep_table(_SERVICE, {KEY + link_id: None})
         del self._rows[link_id]
 
@@ -267,7 +268,7 @@ class Handovers:
             self._send(message.source, answer)
 
     def _wanted(self, events: tuple[Relayed, ...]) -> tuple[Relayed, ...]:
-        return tuple(each for each in events if self._port.is_wanted(each.event))
+        return tuple(each for each in events if self._own.is_wanted(each.event))
 
     def close(self) -> None:
         self._tasks.cancel()

@@ -11,6 +11,8 @@ from tocsin.broker.port import BrokerPort
 
 KEY: Final = "link/identity"
 
+_SERVICE: Final = internal("link")
+
 
 class Ids(msgspec.Struct, frozen=True):
     """Both are made once, and kept with the log: who has other ones has lost its data."""
@@ -21,9 +23,9 @@ class Ids(msgspec.Struct, frozen=True):
 
 async def ids_of(port: BrokerPort) -> Ids:
     """The ids of this broker; they are on disk when this returns."""
-    kept = port.kept(KEY).get(KEY)
+    kept = port.own(_SERVICE).kept(KEY).get(KEY)
     if kept is not None:
         return msgspec.json.decode(kept, type=Ids)
     ids = Ids(port.runtime.new_id(), port.runtime.new_id())
-    await port.keep(internal("link"), KEY, msgspec.json.encode(ids))
+    await port.keep(_SERVICE, KEY, msgspec.json.encode(ids))
     return ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from hashlib import sha256
 
+from tocsin.access.session import internal
 from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import TocsinError
@@ -37,7 +38,7 @@ class LocalSubscriptions:
 
     async def load(self) -> None:
         """All there are, and from now on what changes."""
-        self._filters = self._port.watch_local_filters(self._changed)
+        self._filters = self._port.own(internal("link")).watch_local_filters(self._changed)
         changed = self._filters.take_changed()
         for start in range(0, len(changed), AT_A_TIME):
             self._route_all(changed[start : start + AT_A_TIME])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tocsin.access.session import ANONYMOUS, Session, internal
+from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.event.filter import NOTHING
 from tocsin.event.stored import Stored
@@ -15,6 +15,7 @@ from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.neighbour import Neighbour
+from tocsin.services.link.rights import session_of
 from tocsin.wire.link.codec import LinkMessage
 
 AT_A_TIME = 200  # filters are indexed in one turn of the loop
@@ -80,7 +81,7 @@ class Neighbours:
         if connection is None or connection.is_ended:
             return
         neighbour = self.get(broker)
-        session = Session(ANONYMOUS, "link", connection.transport.peer)
+        session = session_of(connection)
         neighbour.connect(connection, session, self._ids, self._is_for, self._batch_events_max)
         neighbour.since_ns = self.now_ns()
         connection.is_synced = True
@@ -111,11 +112,12 @@ class Neighbours:
             return
         neighbour.close()
         if neighbour.link_id:
-            await self._port.unsubscribe(_SERVICE, neighbour.link_id, quietly=True)
+            await self._port.unsubscribe(_SERVICE, neighbour.link_id, Kind.LINK, quietly=True)
 
     async def filter(self, change: NeighbourFilter) -> None:
         if not change.added and change.neighbour not in self._known:
             return  # it was forgotten in the same turn
+        # The broker itself does this: what it was allowed to ask for, was decided as it came.
         link_id = await self.link_id_of(change.neighbour)
         added, removed = list(change.added.items()), change.removed
         for start in range(0, max(len(added), len(removed)), AT_A_TIME):

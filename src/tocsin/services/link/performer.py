@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks
-from tocsin.errors import NoSuchSubscription, ShuttingDown, TocsinError
+from tocsin.errors import NoSuchSubscription, NotAllowed, ShuttingDown, TocsinError
 from tocsin.overlay.routing.effects import (
     Began,
     CloseLink,
@@ -30,9 +30,11 @@ from tocsin.overlay.routing.effects import (
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.handovers import Handovers
-from tocsin.services.link.neighbour import internal_error
+from tocsin.services.link.neighbour import Neighbour, internal_error
 from tocsin.services.link.neighbours import Neighbours
+from tocsin.services.link.rights import check_discovery, session_of
 from tocsin.wire.link.codec import LinkMessage
+from tocsin.wire.link.discovery_messages import REASON_CHARS_MAX, Discover, DiscoveryMessage, Done
 from tocsin.wire.link.messages import Acknowledge, Events, HandedOver, Handover, MessageBase
 
 TABLES = "route/"  # under which the rows of the routing tables are kept
@@ -233,9 +235,26 @@ class Performer:
                     self._handovers.answered(message)
                 case _:
                     assert not isinstance(message, MessageBase)
-                    self._discovery.receive(connection.broker, message)
+                    self._receive_discovery(neighbour, connection, message)
         except TocsinError as error:
             self._links.refuse(connection, error)
+
+    def _receive_discovery(
+        self, neighbour: Neighbour, connection: Connection, message: DiscoveryMessage
+    ) -> None:
+        """What it may not ask for is left out, and the link stays. A request is answered, or its
+        broker would wait for it."""
+        try:
+            check_discovery(self._port, session_of(connection), message)
+        except NotAllowed as error:
+            neighbour.counts.ignored += 1
+            neighbour.error = error
+            if isinstance(message, Discover):
+                why = error.problem[:REASON_CHARS_MAX]
+                done = Done(request_id=message.request_id, attempt=message.attempt, incomplete=why)
+                connection.send(done)
+            return
+        self._discovery.receive(connection.broker, message)
 
 
 def _parts(batch: list[Item]) -> Iterator[list[Item]]:

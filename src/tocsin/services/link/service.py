@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tocsin.access.decision import Action
-from tocsin.access.session import ANONYMOUS, Session, internal
+from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks, Timer
 from tocsin.errors import (
@@ -37,6 +37,7 @@ from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.performer import TABLES, Handled, Performer
+from tocsin.services.link.rights import check_entry, session_of
 from tocsin.services.link.transport import Connector, Receiver, Transport
 from tocsin.services.link.views import OverlayInfo
 from tocsin.wire.link.codec import LinkMessage
@@ -82,6 +83,7 @@ class LinkService:
         self._runtime = runtime = port.runtime
         own = Identity(ids.broker, ids.log, DATA_FORMAT, agent, runtime.new_id())
         self.router = router = Router(own, options.routing)
+        router.check_entry = self._check_entry
         self._dialler = Dialler(runtime, connector, options.peers, options.reconnect, self._open)
         self.neighbours = Neighbours(
             port, router, discovery.driver, ids, options.batch_events_max, self._dialler.linked
@@ -104,7 +106,8 @@ class LinkService:
 
     async def start(self) -> None:
         """Take up what was saved, and connect to the peers."""
-        saved = self._port.kept(handovers.KEY)
+        own = self._port.own(_SERVICE)
+        saved = own.kept(handovers.KEY)
         rows = {key.removeprefix(handovers.KEY): value for key, value in saved.items()}
         for view in self._port.views(_SERVICE):
             subscription = view.subscription
@@ -113,8 +116,8 @@ class LinkService:
             if subscription.neighbour is not None:
                 self.neighbours.get(subscription.neighbour).link_id = subscription.id
             else:  # a handover that had just begun: it begins anew
-                await self._port.unsubscribe(_SERVICE, subscription.id)
-        tables = self._port.kept(TABLES)
+                await self._port.unsubscribe(_SERVICE, subscription.id, Kind.LINK)
+        tables = own.kept(TABLES)
         known = {key.removeprefix(TABLES): value for key, value in tables.items()}
         self._perform(self.router.restore(known, self.neighbours.now_ns()))
         gone = {each.broker for each in self.neighbours} - set(self.router.neighbours())
@@ -193,8 +196,7 @@ class LinkService:
         """A message that is not about the connection itself."""
         try:
             named = message.broker if isinstance(message, Hello | Direct) else connection.broker
-            session = Session(ANONYMOUS, "link", connection.transport.peer)
-            self._port.check(session, Action.MANAGE, f"link/{named}")
+            self._port.check(session_of(connection), Action.MANAGE, f"link/{named}")
             self._receive(connection, message)
         except TocsinError as error:
             self.refuse(connection, error)
@@ -220,6 +222,12 @@ class LinkService:
             self._performer.put([(connection, message)])
         connection.unhandled += 1
         self._performer.put([Handled(connection)])
+
+    def _check_entry(self, link: int, table: str, filter: Filter) -> None:
+        """Raise NotAllowed for an entry that whoever is at this link may not make."""
+        connection = self._connections.get(link)
+        if connection is not None:
+            check_entry(self._port, session_of(connection), table, filter)
 
     def _is_first(self, connection: Connection, message: LinkMessage) -> bool:
         """The first message says what an accepted connection is for. False: not for a link."""

@@ -111,7 +111,7 @@ class Mailboxes:
         """Take the box away, with what is in it."""
         port, reader = self._open()
         box_id = self.view(session, token).subscription.id
-        await port.unsubscribe(session, box_id)
+        await port.unsubscribe(session, box_id, Kind.BOX)
         reader.forget(box_id)
         self._ids.pop(token, None)
 
@@ -144,7 +144,7 @@ class Mailboxes:
         until_ns = port.runtime.now_ns() + lease_ns
         if until_ns - (box.expires_ns or 0) < lease_ns // LEASE_GRAINS:
             return
-        await port.change(session, box.id, Change(expires_ns=until_ns))
+        await port.change(session, box.id, Change(expires_ns=until_ns), Kind.BOX)
 
 
 def _event(port: BrokerPort, token: str, message: BoxMessage) -> Event:

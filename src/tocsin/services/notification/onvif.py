@@ -129,7 +129,7 @@ class OnvifService:
         if box.expires_ns is None or box.expires_ns >= until_ns:
             return
         change = Change(expires_ns=min(until_ns, LATEST_NS))
-        await self._port.change(request.session, box.id, change)
+        await self._port.change(request.session, box.id, change, Kind.BOX)
 
     async def seek(self, request: Request) -> Reply:
         self._port.view(request.session, _id(request))

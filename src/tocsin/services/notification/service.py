@@ -124,8 +124,8 @@ class NotificationService:
     async def _unsubscribe(
         self, request: Request, asked: say.Request, faults: Faults
     ) -> say.UnsubscribeResponse:
-        ended = self._found(request).subscription.id
-        await self._port.unsubscribe(request.session, ended, quietly=True)
+        ended = self._found(request).subscription
+        await self._port.unsubscribe(request.session, ended.id, ended.kind, quietly=True)
         return say.UnsubscribeResponse()
 
     async def _pause(
@@ -180,7 +180,8 @@ class NotificationService:
     async def _change(
         self, request: Request, view: SubscriptionView, change: Change
     ) -> SubscriptionView:
-        return await self._port.change(request.session, view.subscription.id, change)
+        was = view.subscription
+        return await self._port.change(request.session, was.id, change, was.kind)
 
     def _properties(self, request: Request, spec: str) -> bytes:
         """The broker as a producer, in the words of the version that asks."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tocsin.access.decision import Action
+from tocsin.access.resources import filter_resource
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.types import SeenTypes
@@ -29,7 +30,7 @@ def check_caller(
     """
     if filter is not None:
         try:
-            port.check(caller, Action.SUBSCRIBE, f"filter/{filter}")
+            port.check(caller, Action.SUBSCRIBE, filter_resource(filter))
             return
         except NotAllowed:
             if is_known:

@@ -19,7 +19,7 @@ from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
 from tocsin.broker.effects import Push
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import HttpAnswer, Tasks, Turns, new_uuid
+from tocsin.broker.runtime import HttpAnswer, Semaphore, Tasks, new_uuid
 from tocsin.errors import NoSuchSubscription, PeerFailed, ShuttingDown, TocsinError
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, anonymous, write_headers
@@ -83,12 +83,14 @@ class ReliableSender:
 
     def __init__(self, port: BrokerPort) -> None:
         self._port = port
+        self._own = port.own(SESSION)
         self._runtime = port.runtime
         self._renderings = RenderCache()
         self._sendings: dict[str, Sending] = {  # by the subscription's id
-            key.removeprefix(PREFIX): _decode(value) for key, value in port.kept(PREFIX).items()
+            key.removeprefix(PREFIX): _decode(value)
+            for key, value in self._own.kept(PREFIX).items()
         }
-        self._locks: dict[str, Turns] = {}
+        self._locks: dict[str, Semaphore] = {}
         self._tasks = Tasks(port.runtime)
         self._interest = -1
         self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
@@ -193,8 +195,8 @@ class ReliableSender:
 
     def _sweep(self) -> None:
         """End the sequences whose subscription is over."""
-        if self._port.interest.version != self._interest:
-            self._interest = self._port.interest.version
+        if self._own.interest.version != self._interest:
+            self._interest = self._own.interest.version
             for identity in list(self._sendings):
                 try:
                     self._port.view(SESSION, identity)
@@ -205,8 +207,8 @@ class ReliableSender:
                     del self._locks[identity]
         self._sweeper = self._runtime.call_later(SWEEP_S, self._sweep)
 
-    def _lock(self, identity: str) -> Turns:
-        return self._locks.setdefault(identity, Turns(self._runtime))
+    def _lock(self, identity: str) -> Semaphore:
+        return self._locks.setdefault(identity, Semaphore(self._runtime))
 
     async def _end(self, identity: str) -> None:
         async with self._lock(identity):

@@ -13,7 +13,7 @@ import msgspec
 
 from tocsin.access.session import ANONYMOUS, Principal, Session, internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Runtime, Turns
+from tocsin.broker.runtime import Runtime, Semaphore
 from tocsin.errors import TocsinError, TooMuchKept
 from tocsin.services.soap.call import SoapCall
 from tocsin.wire.wsrm import destination
@@ -70,7 +70,7 @@ class LiveSequence:
     def __init__(self, inbound: Inbound, runtime: Runtime) -> None:
         self.inbound = inbound
         self.used_ns = inbound.used_ns
-        self.lock = Turns(runtime)
+        self.lock = Semaphore(runtime)
         self.is_over = False
         self.ack_is_due = False  # an acknowledgement will be sent to where AcksTo points
         self.held: dict[int, bytes] = {}  # the same bytes that the broker has for the log
@@ -90,7 +90,7 @@ class Sequences:
     def restore(self) -> None:
         """Take up what the last broker here had. What it had processed is not held any more."""
         held: list[tuple[str, Held, bytes]] = []
-        for key, value in self._port.kept(PREFIX).items():
+        for key, value in self._port.own(STATE).kept(PREFIX).items():
             identifier, _, number = key.removeprefix(PREFIX).partition("/")
             if number:
                 held.append((identifier, decode_held(value), value))

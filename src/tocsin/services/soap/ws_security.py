@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.services.soap.call import SoapCall
 from tocsin.wire.soap.addressing import header_text
@@ -23,19 +24,20 @@ class UnverifiedSecurity:
     """Counts them, and notes at most one a minute with the number since the last note."""
 
     def __init__(self, port: BrokerPort) -> None:
-        self._port = port
+        self._own = port.own(internal("soap"))
+        self._runtime = port.runtime
         self._noted_ns: int | None = None
         self._since = 0
 
     def look(self, envelope: Envelope, call: SoapCall) -> None:
         if _WSSE not in envelope.raw or header_text(envelope, WSSE, "Security") is None:
             return
-        self._port.counters.soap_unverified += 1
+        self._own.count_unverified_soap()
         self._since += 1
-        now_ns = self._port.runtime.now_ns()
+        now_ns = self._runtime.now_ns()
         if self._noted_ns is not None and now_ns - self._noted_ns < NOTE_INTERVAL_NS:
             return
-        self._port.runtime.note(
+        self._runtime.note(
             "warning",
             "a SOAP request carried WS-Security; it was taken, and nothing in it was verified",
             peer=call.session.peer,

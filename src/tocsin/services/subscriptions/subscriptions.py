@@ -151,7 +151,7 @@ class Subscriptions:
             sink=asked.sink,
             config=asked.config,
         )
-        return await self._port.change(session, was.id, change)
+        return await self._port.change(session, was.id, change, was.kind)
 
     async def delete(self, session: Session, subscription_id: str) -> None:
         self.find(session, subscription_id)
@@ -159,7 +159,7 @@ class Subscriptions:
 
     async def delete_box(self, session: Session, box_id: str) -> None:
         view = self._port.view_box(session, box_id)
-        await self._port.unsubscribe(session, view.subscription.id)
+        await self._port.unsubscribe(session, view.subscription.id, Kind.BOX)
 
     def confirm(
         self, subscription_id: str, token: str, headers: Mapping[str, str], origin: str

@@ -71,7 +71,7 @@ class StateWriters:
             self._values[key].confirm(request, 0)
             node = self._machine.node
             assert node is not None
-            if self._latest[key] == request and node.port.kept(key).get(key) != value:
+            if self._latest[key] == request and node.port.own(SESSION).kept(key).get(key) != value:
                 raise Violation(f"{key} was acknowledged and the broker knows another value")
         elif isinstance(result, TooMuchKept):
             self._world.seen["too much to keep"] += 1
@@ -95,7 +95,7 @@ class StateWriters:
     def what_is_owed(self) -> str | None:
         node = self._machine.node
         assert node is not None
-        known = node.port.kept("")
+        known = node.port.own(SESSION).kept("")
         if known != node.reader.service_state():
             return "what services keep is not on disk as the broker knows it"
         for key, values in self._values.items():

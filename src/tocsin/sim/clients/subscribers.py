@@ -173,7 +173,7 @@ class Subscribers:
         if record is not None:
             self._network.carry(
                 lambda: self._call(
-                    lambda services: services.port.change(SESSION, record.id, change)
+                    lambda services: services.port.change(SESSION, record.id, change, record.kind)
                 )
             )
 
@@ -186,7 +186,9 @@ class Subscribers:
             quietly = self._world.random.random() < 0.5
             self._network.carry(
                 lambda: self._call(
-                    lambda services: services.port.unsubscribe(SESSION, record.id, quietly=quietly)
+                    lambda services: services.port.unsubscribe(
+                        SESSION, record.id, record.kind, quietly=quietly
+                    )
                 )
             )
 

@@ -10,7 +10,7 @@ import msgspec
 
 from tocsin.errors import BadRequest, BadSubscription
 from tocsin.event.instant import NS_PER_S, iso_duration_ns
-from tocsin.event.json_reading import read_json
+from tocsin.event.json_reader import read_json
 from tocsin.wire import strict_json
 
 _SHOWN_MAX = 60

@@ -20,9 +20,7 @@ from tocsin.wire.cloudevents.attributes import (
     refused,
     too_long,
 )
-from tocsin.wire.cloudevents.json_checks import check_batch, check_json, is_too_deep
-from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
-from tocsin.wire.cloudevents.usual import (
+from tocsin.wire.cloudevents.fast_read import (
     Known,
     read_batch,
     read_one,
@@ -30,6 +28,8 @@ from tocsin.wire.cloudevents.usual import (
     usual_event,
     usual_events,
 )
+from tocsin.wire.cloudevents.json_checks import check_batch, check_json, is_too_deep
+from tocsin.wire.cloudevents.limits import JSON_DEPTH_MAX, Limits
 
 _CACHED_TYPES_MAX = 256
 _HEADER_PREFIX = "ce-"

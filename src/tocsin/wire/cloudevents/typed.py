@@ -14,7 +14,7 @@ import msgspec
 
 from tocsin.errors import BadEvent
 from tocsin.event.event import Value
-from tocsin.event.json_reading import read_json
+from tocsin.event.json_reader import read_json
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.cloudevents.limits import INT64_MAX
 

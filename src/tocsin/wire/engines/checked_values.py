@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from tocsin.errors import BadRequest
-from tocsin.event import json_reading
+from tocsin.event import json_reader
 from tocsin.wire import strict_json
 
 TEXT_BYTES_MAX: Final = 4 << 10  # of a command, an error or the end of a log
@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 def read_json(body: bytes) -> Any:
     """The value that the JSON says; BadRequest if it is none, or if readers could disagree."""
     try:
-        value = json_reading.read_json(body)
+        value = json_reader.read_json(body)
         strict_json.check(body)
         return value
     except strict_json.Ambiguous as error:

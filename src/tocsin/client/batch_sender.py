@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tocsin.client.outgoing import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
+from tocsin.client.event_json import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.transport.connection import Connection, HttpConnection
 from tocsin.client.transport.http1 import request_bytes
 from tocsin.client.transport.refusal import Response, refusal

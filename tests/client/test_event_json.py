@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.client.batching import Batch, halves
-from tocsin.client.incoming.consumed import from_structured
+from tocsin.client.batch_sender import Batch, halves
+from tocsin.client.event_json import event_json, new_id, payload
+from tocsin.client.incoming.consumed_event import from_structured
 from tocsin.client.incoming.push import pushed_events
-from tocsin.client.outgoing import event_json, new_id, payload
 from tocsin.client.requests import filter_text, filters_json, looks_like_topic
 from tocsin.client.transport.retry import pauses_s
 from tocsin.errors import BadEvent

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tocsin.event.event import Event, content
-from tocsin.event.json_reading import EXPONENTS_MAX, read_json
+from tocsin.event.json_reader import EXPONENTS_MAX, read_json
 from tocsin.monitor.values import names, objects
 from tocsin.wire.api.members import read_object
 from tocsin.wire.cloudevents import typed

@@ -1,0 +1,50 @@
+"""What a neighbour needs rights for, beside the link: the filters that come over it, and resources.
+
+It speaks for the brokers behind it too, and for their clients: each broker asks for what its own
+neighbour passes on.
+"""
+
+from __future__ import annotations
+
+from tocsin.access.decision import Action
+from tocsin.access.resources import filter_resource
+from tocsin.access.session import ANONYMOUS, Session
+from tocsin.broker.port import BrokerPort
+from tocsin.event.filter import Filter
+from tocsin.overlay.discovery.requests import ModelType
+from tocsin.overlay.routing.state import SUBSCRIPTIONS
+from tocsin.services.link.connection import Connection
+from tocsin.wire.link.discovery_messages import (
+    Advertise,
+    Discover,
+    DiscoveryMessage,
+    Unadvertise,
+    Update,
+)
+
+_CONTINUOUS = [each for each in ModelType if each.is_continuous]
+
+
+def session_of(connection: Connection) -> Session:
+    """Who is at the other end."""
+    return Session(ANONYMOUS, "link", connection.transport.peer)
+
+
+def check_entry(port: BrokerPort, session: Session, table: str, filter: Filter) -> None:
+    """Raise NotAllowed for a subscription whose events it may not have, and an advertisement of
+    events that it may not publish."""
+    action = Action.SUBSCRIBE if table == SUBSCRIPTIONS else Action.PUBLISH
+    port.check(session, action, filter_resource(filter))
+
+
+def check_discovery(port: BrokerPort, session: Session, message: DiscoveryMessage) -> None:
+    """Raise NotAllowed for what a client may not ask of this broker either. Answers, and the ends
+    of requests, were asked for."""
+    match message:
+        case Advertise() | Unadvertise() | Update():
+            port.check(session, Action.MANAGE, f"resource/{message.resource_id}")
+        case Discover(model=model):
+            is_continuous = model in _CONTINUOUS
+            port.check(session, Action.SUBSCRIBE if is_continuous else Action.READ, "resource/*")
+        case _:
+            pass

@@ -1,0 +1,246 @@
+"""Wherever a filter comes in, the right to what passes it is asked for: no operation forgets to.
+
+The operations are taken from the same tables as those of the walk that may do nothing. Here all is
+allowed and written down: each filter that reaches the broker, and what was asked before that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+from unittest.mock import patch
+from urllib.parse import quote
+
+import pytest
+import uvloop
+from frames_walk import Tcp, requests
+from http_walk import BODIES, SOCKET, fetch
+from refusing import Refusing, refusing
+from soap_walk import answer_to
+from sockets_walk import COMMANDS, answer_in_socket
+
+from tocsin.access.decision import Action, allow_all
+from tocsin.access.resources import filter_resource
+from tocsin.access.session import BROKER, Session
+from tocsin.broker.broker import Broker
+from tocsin.event.filter import Filter
+from tocsin.wire.api.openapi.document import description
+from tocsin.wire.gma import messages as gma
+from tocsin.wire.link import messages as link
+from tocsin.wire.soap import names
+
+TEXT = "text type = 'b'"
+FILTERS = [{"exact": {"type": "b"}}]
+MEMBERS = {"filter", "filters", "concepts"}  # by which requests name what they want
+# Whoever adds another request with a filter that is asked for something else has to say so here.
+OF_OTHER_THINGS = {
+    "GET /events": "of what is read from the log, which is asked for as a whole",
+    "GET /directory": "of entries of the directory",
+    "GET /directory.ldif": "of entries of the directory",
+}
+
+
+@dataclass
+class Seen:
+    """What one operation asked for, and the filters that it brought to the broker."""
+
+    asked: set[str] = field(default_factory=set)
+    came: list[Filter] = field(default_factory=list)
+
+    def forgotten(self) -> list[str]:
+        return [name for each in self.came if (name := filter_resource(each)) not in self.asked]
+
+
+@contextmanager
+def watching(broker: Refusing) -> Iterator[Seen]:
+    """Meanwhile everybody may do everything, and it is seen."""
+    seen = Seen()
+
+    def decide(session: Session, action: Action, resource: str) -> None:
+        if session.principal != BROKER and action is Action.SUBSCRIBE:
+            seen.asked.add(resource)
+
+    def noting(method: Callable[..., Any], filter_of: Callable[..., Filter | None]) -> Any:
+        def called(self: Broker, *args: Any, **kwargs: Any) -> Any:
+            came = filter_of(*args)
+            seen.came += [] if came is None else [came]
+            return method(self, *args, **kwargs)
+
+        return called
+
+    ways: dict[str, Callable[..., Filter | None]] = {
+        "subscribe": lambda asked, filter, *_: filter,
+        "change": lambda name, change, *_: change.filter,
+        "open_stream": lambda filter, *_: filter,
+    }
+    patches = [
+        patch.object(Broker, name, noting(getattr(Broker, name), way)) for name, way in ways.items()
+    ]
+    broker.decisions.append(decide)
+    for each in patches:
+        each.start()
+    try:
+        yield seen
+    finally:
+        for each in patches:
+            each.stop()
+        broker.decisions.pop()
+
+
+def run(directory: Path, script: Callable[[Refusing], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with refusing(directory, allow_all) as broker:
+            await script(broker)
+
+    uvloop.run(main())
+
+
+# HTTP, by its description
+
+
+def with_filters() -> dict[str, set[str]]:
+    """The operations that take a filter, and the members that it is in."""
+    found: dict[str, set[str]] = {}
+    for path, methods in description()["paths"].items():
+        for method, operation in methods.items():
+            named = {each.get("name") for each in operation.get("parameters", [])}
+            named |= _members(operation.get("requestBody", {}), ())
+            if named & MEMBERS and f"{method.upper()} {path}" not in OF_OTHER_THINGS:
+                found[f"{method.upper()} {path}"] = named & MEMBERS
+    return found
+
+
+def _members(schema: object, within: tuple[str, ...]) -> set[str]:
+    if isinstance(schema, list):
+        return set().union(*(_members(each, within) for each in schema))
+    if not isinstance(schema, dict):
+        return set()
+    found = set(schema.get("properties", {}))
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference not in within:
+        target: Any = description()
+        for part in reference.split("/")[1:]:
+            target = target[part]
+        found |= _members(target, (*within, reference))
+    return found.union(*(_members(each, within) for each in schema.values()))
+
+
+@pytest.mark.parametrize("operation", with_filters())
+def test_each_request_with_a_filter_asks_for_it(operation: str, tmp_path: Path) -> None:
+    method, _, path = operation.partition(" ")
+    (member,) = with_filters()[operation]
+
+    async def script(broker: Refusing) -> None:
+        port = broker.http.port
+        if "{id}" in path:
+            parent = path.removesuffix("/{id}")
+            _, text = await fetch(port, "POST", parent, BODIES[f"POST {parent}"])
+            own_id = text.partition('"id":"')[2].partition('"')[0]
+        else:
+            own_id = ""
+        target = path.replace("{id}", own_id)
+        body: Any = None
+        if method == "GET":
+            value = TEXT if member == "filter" else "RunId"
+            target += f"?{member}={quote(value)}"
+        else:
+            also: Any = BODIES.get(operation, {})
+            body = {**also, member: FILTERS if member == "filters" else ["RunId"]}
+
+        with watching(broker) as seen:
+            headers = SOCKET if path.endswith("/socket") else {}
+            status, text = await fetch(port, method, target, body, headers)
+
+            assert status < 300, text
+            assert seen.came
+            assert seen.forgotten() == []
+            if member != "concepts":
+                assert f"filter/{TEXT}" in seen.asked
+
+    run(tmp_path, script)
+
+
+def test_the_description_names_all_ways_to_subscribe_by_http() -> None:
+    assert {
+        "POST /subscriptions",
+        "PATCH /subscriptions/{id}",
+        "POST /boxes",
+        "PATCH /boxes/{id}",
+        "PUT /blackboard/subscribers",
+        "GET /events/stream",
+        "GET /events/socket",
+        "GET /blackboard/stream",
+    } == with_filters().keys()
+
+
+# The others, by their tables
+
+
+def test_each_soap_operation_that_subscribes_asks_for_the_filter(tmp_path: Path) -> None:
+    subscribes: set[tuple[str, str]] = set()
+
+    async def script(broker: Refusing) -> None:
+        for operation in broker.soap.dispatcher.operations:
+            with watching(broker) as seen:
+                await answer_to(broker, *operation)
+            assert seen.forgotten() == [], operation
+            if seen.came:
+                subscribes.add(operation)
+
+    run(tmp_path, script)
+
+    assert {
+        (names.WSE04, "Subscribe"),
+        (names.WSE11, "Subscribe"),
+        (names.WSN13, "Subscribe"),
+        (names.MSGBOX, "createMsgBox"),
+    } <= subscribes
+
+
+def test_each_frame_that_subscribes_asks_for_the_filter(tmp_path: Path) -> None:
+    subscribes: set[type] = set()
+
+    async def script(broker: Refusing) -> None:
+        for request in requests():
+            with watching(broker) as seen:
+                peer = await Tcp.connect(broker.frames.address)
+                await peer.send(request)
+                await peer.answer()
+                await asyncio.sleep(0)
+                peer.close()
+            assert seen.forgotten() == [], request
+            if seen.came:
+                subscribes.add(type(request))
+
+    run(tmp_path, script)
+
+    assert subscribes == {gma.SubscribeRequest}
+
+
+def test_each_command_of_the_blackboard_that_subscribes_asks_for_the_filter(
+    tmp_path: Path,
+) -> None:
+    subscribes: set[str] = set()
+
+    async def script(broker: Refusing) -> None:
+        for name, message in COMMANDS.items():
+            with watching(broker) as seen:
+                await answer_in_socket(broker, "/blackboard/socket", message)
+            assert seen.forgotten() == [], name
+            if seen.came:
+                subscribes.add(name)
+
+    run(tmp_path, script)
+
+    assert subscribes == {"subscribe"}
+
+
+def test_the_messages_of_links_with_a_filter_are_those_that_are_decided() -> None:
+    """That they are, `test_link_rights.py` shows."""
+    with_filter = {each for each in get_args(link.Message) if "filter" in each.__struct_fields__}
+
+    assert with_filter == {link.Subscribe, link.Advertise}

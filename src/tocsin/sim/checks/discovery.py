@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from tocsin.event.instant import NS_PER_MS
 from tocsin.overlay.discovery.effects import Effect, Send
 from tocsin.overlay.discovery.one_time import OneTimeRequests
 from tocsin.overlay.discovery.paths import Path
@@ -20,6 +21,7 @@ from tocsin.sim.checks.channels import Channels
 from tocsin.wire.link.discovery_messages import CoverGone, Discover, DiscoveryMessage, Results
 
 Fail = Callable[[str], None]
+CLOCK_WRONG_NS = 100 * NS_PER_MS  # less than any guard time
 _Link = tuple[str, str]
 
 
@@ -63,10 +65,11 @@ class _Seen:
 class DiscoveryCheck:
     """Of all brokers of one overlay, over all their restarts."""
 
-    def __init__(self, fail: Fail, clocks_agree: Callable[[], bool] = lambda: True) -> None:
-        """`clocks_agree`: whether no clock was ever wrong; deadlines are compared only then."""
+    def __init__(self, fail: Fail, true_ns: Callable[[], int] | None = None) -> None:
+        """`true_ns`: the time, if clocks may be wrong; deadlines are compared while none is."""
         self._fail = fail
-        self._clocks_agree = clocks_agree
+        self._true_ns = true_ns
+        self.clocks_agree = True
         self._cores: dict[str, _Seen] = {}
         self._requests: dict[str, _Request] = {}
         self.channels = Channels(fail)
@@ -87,6 +90,8 @@ class DiscoveryCheck:
 
     def step(self, core: Core, effects: Iterable[Effect], now_ns: int) -> None:
         """After each call of a core."""
+        if self._true_ns is not None and abs(now_ns - self._true_ns()) > CLOCK_WRONG_NS:
+            self.clocks_agree = False
         seen = self._cores[core.broker_id]
         if core.attempts != seen.attempts:
             seen.attempts = core.attempts
@@ -193,7 +198,7 @@ class DiscoveryCheck:
 
     def _is_shared_fairly(self, cover: Path) -> bool:
         """Then no other request comes over its own link, without a cover, that it covers (A10)."""
-        return self._clocks_agree() and not self._request(cover.id).is_disturbed
+        return self.clocks_agree and not self._request(cover.id).is_disturbed
 
     def _check_last_hop(self, core: Core, path: Path) -> None:
         """Whoever sent it has it for as long."""
@@ -201,14 +206,17 @@ class DiscoveryCheck:
         is_linked = nearer is not None and core.broker_id in nearer.core.neighbours
         if nearer is None or not is_linked or self._request(path.id).is_disturbed:
             return
-        if not self._clocks_agree():
+        if not self.clocks_agree:
             return
         there = nearer.core.one_time.paths.get(path.id)
-        if there is None or there.shared_until_ns < path.shared_until_ns:
-            self._fail(
-                f"5: {core.broker_id} shares request {path.id}, and {path.last_hop} "
-                f"{'has none' if there is None else 'stops earlier'}"
-            )
+        what = f"5: {core.broker_id} shares request {path.id}, and {path.last_hop}"
+        if there is None:
+            self._fail(f"{what} has none")
+            return
+        is_cut = there.shared_until_ns < there.request.shared_until_ns  # by that broker's options
+        is_earlier = there.shared_until_ns < path.shared_until_ns and not is_cut
+        if is_earlier or there.kept_until_ns < path.kept_until_ns:
+            self._fail(f"{what} stops earlier")
 
     # The end
 

@@ -71,7 +71,7 @@ class CheckedCore(DiscoveryCore):
         return self._checked(effects, now_ns)
 
     def receive(self, neighbour: str, message: DiscoveryMessage, now_ns: int) -> list[Effect]:
-        self._check.channels.received(neighbour, self.broker_id, message)
+        self._check.received(self, neighbour, message, now_ns)
         return self._checked(super().receive(neighbour, message, now_ns), now_ns)
 
     def receive_direct(self, message: DiscoveryMessage, now_ns: int) -> list[Effect]:

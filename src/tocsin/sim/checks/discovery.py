@@ -18,7 +18,14 @@ from tocsin.overlay.discovery.paths import Path
 from tocsin.overlay.discovery.requests import ModelType
 from tocsin.overlay.region import covers
 from tocsin.sim.checks.channels import Channels
-from tocsin.wire.link.discovery_messages import CoverGone, Discover, DiscoveryMessage, Results
+from tocsin.wire.link.discovery_messages import (
+    Advertise,
+    CoverGone,
+    Discover,
+    DiscoveryMessage,
+    Results,
+    Unadvertise,
+)
 
 Fail = Callable[[str], None]
 CLOCK_WRONG_NS = 100 * NS_PER_MS  # less than any guard time
@@ -70,6 +77,7 @@ class DiscoveryCheck:
         self._fail = fail
         self._true_ns = true_ns
         self.clocks_agree = True
+        self._changed_ns = 0  # when an advertisement came or went, somewhere
         self._cores: dict[str, _Seen] = {}
         self._requests: dict[str, _Request] = {}
         self.channels = Channels(fail)
@@ -87,6 +95,14 @@ class DiscoveryCheck:
     def forgot(self, request_ids: Iterable[str]) -> None:
         """Requests went with a link."""
         self._disturb(request_ids)
+
+    def received(
+        self, core: Core, neighbour: str, message: DiscoveryMessage, now_ns: int
+    ) -> None:
+        """Before a core takes a message."""
+        self.channels.received(neighbour, core.broker_id, message)
+        if isinstance(message, Advertise | Unadvertise):
+            self._changed_ns = now_ns
 
     def step(self, core: Core, effects: Iterable[Effect], now_ns: int) -> None:
         """After each call of a core."""
@@ -189,16 +205,19 @@ class DiscoveryCheck:
             if (
                 now_ns < each.shared_until_ns
                 and 0 <= age_ns < max_age_ns
-                and (each.last_hop != path.last_hop or self._is_shared_fairly(each))
+                and (each.last_hop != path.last_hop or self._is_free_to_share(path, each))
                 and each.id not in path.failed_covers
                 and not each.tally.incomplete
                 and covers(each.region, path.region)
             ):
                 self._fail(f"6: {core.broker_id} lists request {path.id}, covered by {each.id}")
 
-    def _is_shared_fairly(self, cover: Path) -> bool:
-        """Then no other request comes over its own link, without a cover, that it covers (A10)."""
-        return self.clocks_agree and not self._request(cover.id).is_disturbed
+    def _is_free_to_share(self, path: Path, cover: Path) -> bool:
+        """Then the last hop of both had no reason either to send this one without that cover."""
+        asked = cover.request
+        is_fresh = asked.shared_until_ns - asked.issued_ns <= path.request.max_age_ns
+        is_disturbed = self._request(cover.id).is_disturbed or self._changed_ns >= asked.issued_ns
+        return is_fresh and self.clocks_agree and not is_disturbed
 
     def _check_last_hop(self, core: Core, path: Path) -> None:
         """Whoever sent it has it for as long."""

@@ -11,7 +11,9 @@ from tocsin.sim.overlay_plan import OverlayPlan, calm, search
 from tocsin.sim.plan import BrokerPlan, Plan, draw_linked
 
 
-def searching(seed: int, *, guard_ms: int = 250, expiry_ms: int = 500, requests: int = 12) -> Plan:
+def searching(
+    seed: int, *, guard_ms: int = 250, expiry_ms: int = 500, timeout_ms: int = 2_000
+) -> Plan:
     """Four to seven brokers that stay linked, and clients whose requests cover each other."""
     random = Random(f"searching {seed}")
     linked = draw_linked(random, random, random.randint(4, 7))
@@ -23,9 +25,9 @@ def searching(seed: int, *, guard_ms: int = 250, expiry_ms: int = 500, requests:
             discovery=DiscoveryOptions(
                 cache_expiry_ns=expiry_ms * NS_PER_MS,
                 guard_ns=guard_ms * NS_PER_MS,
-                timeout_ns=expiry_ms * NS_PER_MS,
+                timeout_ns=timeout_ms * NS_PER_MS,
             ),
-            requests=random.randint(requests // 2, requests),
+            requests=random.randint(6, 12),
             watches=0,
         )
         for member in overlay.members

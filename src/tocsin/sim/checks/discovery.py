@@ -191,6 +191,8 @@ class DiscoveryCheck:
         if cover is None or cover is path:
             return  # gone in the same call
         self.covered += 1
+        if self._request(cover.id).is_disturbed:  # what it has from before comes to it again
+            self._disturb((path.id,))
         what = f"at {core.broker_id} request {path.id} waits for {cover.id}"
         if not covers(cover.region, path.region):
             self._fail(f"10: {what}, which does not cover it")
@@ -217,7 +219,10 @@ class DiscoveryCheck:
         asked = cover.request
         is_fresh = asked.shared_until_ns - asked.issued_ns <= path.request.max_age_ns
         is_disturbed = self._request(cover.id).is_disturbed or self._changed_ns >= asked.issued_ns
-        return is_fresh and self.clocks_agree and not is_disturbed
+        nearer = self._cores.get(path.last_hop)
+        there = None if nearer is None else nearer.core.one_time.paths.get(cover.id)
+        is_whole = there is not None and not there.tally.incomplete
+        return is_fresh and is_whole and self.clocks_agree and not is_disturbed
 
     def _check_last_hop(self, core: Core, path: Path) -> None:
         """Whoever sent it has it for as long."""

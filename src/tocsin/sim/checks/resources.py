@@ -12,6 +12,7 @@ from tocsin.sim.world import Violation, World
 from tocsin.wire.api.resource_request import DiscoveryRequest, OrderBy
 from tocsin.wire.api.resource_views import RequestModel
 
+FAILURES = {"note: a link is down", "hosts are cut off from each other", "crash"}
 SLACK_NS = 3_000_000_000  # clocks of two machines differ by so much
 
 
@@ -104,6 +105,8 @@ class ResourceCheck:
         what = f"the discovery of {wanted.text} found {ids}"
         if len(ids) != len(set(ids)):
             raise Violation(f"{what}: one of them twice")
+        if answer.summary.incomplete and not FAILURES & self._world.seen.keys():
+            raise Violation(f"8: {what} and is incomplete: {answer.summary.incomplete}")
         if 0 < wanted.first < len(ids):
             raise Violation(f"{what}: {wanted.first} were wanted")
         if wanted.order_by is not None and (ways := _ways(wanted.order_by, answer)) != sorted(ways):

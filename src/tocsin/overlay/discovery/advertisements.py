@@ -105,9 +105,18 @@ class Advertisements:
         elif known is not None and known.last_hop != neighbour:
             self._put_aside(entry)
         elif known is not None and known.message.adv_id == message.adv_id:
-            self._context.drop("advertisement known")
+            self._count_hops(known, message.hops + 1)
         else:
             self.put(entry, now_ns)
+
+    def _count_hops(self, known: Entry, hops: int) -> None:
+        """What is known has come again: the tree behind the neighbour may be another by now."""
+        if known.message.hops == hops:
+            self._context.drop("advertisement known")
+            return
+        message = msgspec.structs.replace(known.message, hops=hops)
+        self._entries[known.key] = Entry(message, known.rows, known.last_hop)
+        self._flood(message, but_not=known.last_hop)
 
     @property
     def is_full(self) -> bool:

@@ -188,9 +188,12 @@ class Advertisements:
             self._changed(entry, None, now_ns)
             return
         self._add(other)
-        # The others have it from here, and still can; only these two have to be told.
         self._send(other.last_hop, _withdrawal(entry))
-        self._send(entry.last_hop, other.message)
+        if other.message.hops == entry.message.hops:
+            # The others have it from here, and still can: they need not be told.
+            self._send(entry.last_hop, other.message)
+        else:
+            self._flood(other.message, but_not=other.last_hop)
         self._changed(entry, other, now_ns)
 
     def _other_way(self, key: ResourceKey) -> Entry | None:

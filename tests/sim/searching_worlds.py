@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from tocsin.event.instant import NS_PER_MS
+from tocsin.event.instant import NS_PER_MS, NS_PER_S
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.sim.overlay_plan import OverlayPlan, calm, search
 from tocsin.sim.plan import BrokerPlan, Plan, draw_linked
 
 
 def searching(
-    seed: int, *, guard_ms: int = 250, expiry_ms: int = 500, timeout_ms: int = 2_000
+    seed: int, *, brokers: int | None = None, expiry_ms: int = 500, timeout_ms: int = 2_000
 ) -> Plan:
     """Four to seven brokers that stay linked, and clients whose requests cover each other."""
     random = Random(f"searching {seed}")
-    linked = draw_linked(random, random, random.randint(4, 7))
+    linked = draw_linked(random, random, brokers or random.randint(4, 7))
     assert linked.overlay is not None
     overlay = search(calm(linked.overlay), random)
     members = tuple(
@@ -24,7 +24,7 @@ def searching(
             member,
             discovery=DiscoveryOptions(
                 cache_expiry_ns=expiry_ms * NS_PER_MS,
-                guard_ns=guard_ms * NS_PER_MS,
+                guard_ns=NS_PER_S // 4,
                 timeout_ns=timeout_ms * NS_PER_MS,
             ),
             requests=random.randint(6, 12),
@@ -33,8 +33,8 @@ def searching(
         for member in overlay.members
     )
     weather = replace(linked.weather, loss=0.0, delay_ms_max=40.0)
-    brokers = tuple(map(idle, linked.brokers))
-    return Plan(weather, brokers, replace(overlay, members=members))
+    machines = tuple(map(idle, linked.brokers))
+    return Plan(weather, machines, replace(overlay, members=members))
 
 
 def idle(plan: BrokerPlan) -> BrokerPlan:

@@ -61,6 +61,15 @@ def test_where_much_is_discovered_every_invariant_holds_in_many_worlds() -> None
     assert_holds(range(6, 300))
 
 
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
+)
+def test_two_dozen_brokers_discover(seed: int) -> None:
+    report = run_simulation(seed, Simulation(seed, searching(seed, brokers=24)))
+
+    assert report.ok, report.failure
+
+
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.__name__)
 def test_a_known_mistake_shows(
     mistake: type[OneTimeRequests], monkeypatch: pytest.MonkeyPatch

@@ -53,7 +53,9 @@ def test_everything_that_can_go_wrong_between_brokers_does() -> None:
     assert not left
 
 
-@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 12))]
+)
 def test_two_dozen_brokers_lose_nothing(seed: int) -> None:
     random = Random(f"two dozen {seed}")
     plan = lean(draw_linked(random, random, 24), random)

@@ -20,7 +20,7 @@ from tocsin.overlay.routing.reach import Reach
 from tocsin.overlay.routing.table import RoutingTable
 
 SEEDS = range(12)
-STEPS_MAX = 30_000
+STEPS_MAX = 60_000
 TOPICS = ("", "a", "a/b", "a/b/c", "b", "b/c")
 NARROW = (("topic a/**",), ("x > 3",), ("topic b", "y = 1"), ())
 

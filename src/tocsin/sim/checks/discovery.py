@@ -96,9 +96,7 @@ class DiscoveryCheck:
         """Requests went with a link."""
         self._disturb(request_ids)
 
-    def received(
-        self, core: Core, neighbour: str, message: DiscoveryMessage, now_ns: int
-    ) -> None:
+    def received(self, core: Core, neighbour: str, message: DiscoveryMessage, now_ns: int) -> None:
         """Before a core takes a message."""
         self.channels.received(neighbour, core.broker_id, message)
         if isinstance(message, Advertise | Unadvertise):

@@ -7,7 +7,7 @@ from random import Random
 
 from tocsin.event.instant import NS_PER_MS, NS_PER_S
 from tocsin.overlay.discovery.options import DiscoveryOptions
-from tocsin.sim.overlay_plan import OverlayPlan, calm, search
+from tocsin.sim.overlay_plan import calm, search
 from tocsin.sim.plan import BrokerPlan, Plan, draw_linked
 
 

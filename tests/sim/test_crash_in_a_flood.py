@@ -1,4 +1,4 @@
-"""A broker is killed in the middle of a flood, after each of its messages: nothing is lost by it."""
+"""A broker is killed in the middle of a flood, after each of its messages: nothing is lost."""
 
 from __future__ import annotations
 

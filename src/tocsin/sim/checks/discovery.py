@@ -55,6 +55,7 @@ class _Request:
     is_continuous: bool = False
     is_disturbed: bool = False  # a cover or a link was lost, and it was asked again
     hops: int = 0
+    covers: set[str] = field(default_factory=set)
     asked: Counter[_Link] = field(default_factory=Counter)
     visited: set[tuple[str, bool]] = field(default_factory=set)
     crossed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
@@ -160,11 +161,22 @@ class DiscoveryCheck:
         if request.is_continuous:
             if times > request.asked[receiver, sender]:
                 self._fail(f"3: {what} more often than it was asked for")
-        elif not request.is_disturbed:
+        elif (times > 1 or (receiver, sender, adv_id) in crossed) and not self._repeats(request_id):
             if times > 1:
                 self._fail(f"3: {what} a second time")
             if (receiver, sender, adv_id) in crossed:
                 self._fail(f"3: {what}, from where it came")
+
+    def _repeats(self, request_id: str) -> bool:
+        """True if it was asked again, or shares what was: results may come to it once more."""
+        seen, left = set[str](), [request_id]
+        while left:
+            each = left.pop()
+            if self._request(each).is_disturbed:
+                return True
+            seen.add(each)
+            left += self._request(each).covers - seen
+        return False
 
     # Tables
 
@@ -189,8 +201,7 @@ class DiscoveryCheck:
         if cover is None or cover is path:
             return  # gone in the same call
         self.covered += 1
-        if self._request(cover.id).is_disturbed:  # what it has from before comes to it again
-            self._disturb((path.id,))
+        self._request(path.id).covers.add(cover.id)
         what = f"at {core.broker_id} request {path.id} waits for {cover.id}"
         if not covers(cover.region, path.region):
             self._fail(f"10: {what}, which does not cover it")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from math import inf
 from random import Random
@@ -11,11 +11,11 @@ from random import Random
 import msgspec
 
 from overlay.network import MS, CoreFactory, Network, S
-from tocsin.overlay.discovery.core import DiscoveryCore
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.discovery.requests import ModelType, Registration, Request
-from tocsin.overlay.region import Region, admits, covers, overlaps
-from tocsin.wire.link.discovery_messages import CoverGone, Discover, Results
+from tocsin.overlay.region import Region, admits, overlaps
+from tocsin.sim.checks.checked_core import CheckedCore
+from tocsin.sim.checks.discovery import DiscoveryCheck
 
 TAGS = "abcde"
 OPTIONS = DiscoveryOptions(cache_expiry_ns=5 * S, guard_ns=1 * S, timeout_ns=10 * S)
@@ -105,58 +105,19 @@ def expected(plan: Plan, request: Request) -> list[str]:
     )
 
 
-@dataclass
-class Watcher:
-    """Invariants 5 and 6, looked at after every step of a broker."""
-
-    is_off: bool = False
-    problems: list[str] = field(default_factory=list)
-    _seen: set[tuple[str, str]] = field(default_factory=set)
-
-    def __call__(self, network: Network, broker: str) -> None:
-        if self.is_off:
-            return
-        paths = network.cores[broker].one_time.paths
-        listed = [path for path in paths.values() if path.is_listed]
-        for path in listed:
-            if (broker, path.id) in self._seen:
-                continue
-            self._seen.add((broker, path.id))
-            for older in listed:
-                if older is path:
-                    break
-                if (
-                    network.now_ns < older.shared_until_ns
-                    and path.request.max_age_ns >= network.options.cache_expiry_ns
-                    and older.id not in path.failed_covers
-                    and covers(older.region, path.region)
-                    and network.now_ns - older.tally.since_ns <= path.request.max_age_ns
-                ):
-                    self.problems.append(f"6: {path.id} listed at {broker} under {older.id}")
-            if not path.is_host:
-                nearer = network.cores[path.last_hop].one_time.paths.get(path.id)
-                if nearer is None or nearer.shared_until_ns < path.shared_until_ns:
-                    self.problems.append(f"5: {path.id} at {broker}")
-
-
 def run(
     plan: Plan,
     seed: int,
     *,
     options: DiscoveryOptions = OPTIONS,
-    make_core: CoreFactory = DiscoveryCore,
+    make_core: CoreFactory | None = None,
     keeps_order: bool = True,
-    watcher: Watcher | None = None,
 ) -> Network:
-    network = Network(
-        plan.edges,
-        options,
-        seed,
-        DELAY_MS,
-        keeps_order,
-        make_core,
-        watcher,
-    )
+    """One run. What the check of the simulator finds wrong is in the network's `problems`."""
+    problems: list[str] = []
+    check = DiscoveryCheck(problems.append)
+    make_core = make_core or partial(CheckedCore, check=check)
+    network = Network(plan.edges, options, seed, DELAY_MS, keeps_order, make_core, problems)
     for broker, registration in plan.resources:
         network.register_it(broker, registration)
     network.settle()
@@ -173,8 +134,8 @@ def run(
 
 
 def problems_of(plan: Plan, network: Network) -> list[str]:
-    """Every invariant that does not hold at the end of a run without changes."""
-    found = []
+    """Every invariant that does not hold of a run without changes."""
+    found = list(network.problems)
     for _, _, request in plan.requests:
         name, want = request.request_id, expected(plan, request)
         have = network.found(name)
@@ -184,33 +145,9 @@ def problems_of(plan: Plan, network: Network) -> list[str]:
             found.append(f"9: {name} did not end")
         elif network.finished[name].incomplete:
             found.append(f"9: {name} is incomplete: {network.finished[name].incomplete}")
-    found += _message_problems(plan, network)
     for name, core in network.cores.items():
         if core.one_time.paths or core.counters.dropped.keys() - {"result known"}:
             found.append(f"8: {name} keeps {core.tables()['sizes']}, {core.counters.dropped}")
-    return found
-
-
-def _message_problems(plan: Plan, network: Network) -> list[str]:
-    if any(isinstance(sent.message, CoverGone) for sent in network.trace):
-        return []
-    crossings: Counter[tuple[object, ...]] = Counter()
-    visits: Counter[tuple[str, str, bool]] = Counter()
-    hops: Counter[str] = Counter()
-    for sent in network.trace:
-        match sent.message:
-            case Results(request_id, results):
-                for result in results:
-                    crossings[sent.sender, sent.receiver, request_id, result.adv_id] += 1
-            case Discover(request_id=request_id, cover=cover):
-                visits[sent.receiver, request_id, cover is not None] += 1
-                hops[request_id] += 1
-    found = [f"3: {key}" for key, count in crossings.items() if count > 1]
-    found += [
-        f"3: {key} came back" for key in crossings if (key[1], key[0], key[2], key[3]) in crossings
-    ]
-    found += [f"4: {key}" for key, count in visits.items() if count > 1]
-    found += [f"4: {key}" for key, count in hops.items() if count > 2 * (len(network.cores) - 1)]
     if len(network.trace) != sum(core.counters.received for core in network.cores.values()):
         found.append("7: some message was neither received nor dropped")
     return found

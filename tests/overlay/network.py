@@ -67,7 +67,7 @@ class Network:
     delay_ms: tuple[int, int] = (1, 1)
     keeps_order: bool = True
     make_core: CoreFactory = DiscoveryCore
-    after_each: Callable[[Network, str], None] | None = None
+    problems: list[str] = field(default_factory=list)  # of those who look at the cores
 
     now_ns: int = 1_000 * S
     started_ns: int = 0
@@ -217,8 +217,6 @@ class Network:
                     self.notices.append(effect)
                 case Refused():
                     self.refused.append(effect)
-        if self.after_each is not None:
-            self.after_each(self, broker)
 
     def _send(
         self, sender: str, receiver: str, message: DiscoveryMessage, *, is_direct: bool = False

@@ -22,6 +22,7 @@ class MemberPlan:
     discovery: DiscoveryOptions
     resources: int
     requests: int  # of one client, one after the other
+    watches: int = 0  # clients with a continuous request each
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class OverlayPlan:
     members: tuple[MemberPlan, ...]
     breaks: float
     separations: tuple[Separation, ...] = ()
+    is_searching: bool = False  # clients ask for the first ones, for ages and orders, and watch
 
     @property
     def is_covering(self) -> bool:
@@ -72,6 +74,22 @@ def draw_overlay(random: Random, brokers: int, *, standbys: bool = True) -> Over
         breaks=random.choice((0.0, 0.003, 0.02)),
         separations=_separations(random, brokers),
     )
+
+
+def search(plan: OverlayPlan, random: Random) -> OverlayPlan:
+    """The same brokers with more resources, requests that cover each other, and watchers."""
+    expiry_ns = random.choice((NS_PER_S // 2, NS_PER_S, NS_PER_S))
+    members = tuple(
+        replace(
+            member,
+            discovery=replace(member.discovery, cache_expiry_ns=expiry_ns),
+            resources=random.randint(1, 3),
+            requests=random.randint(4, 8),
+            watches=random.randint(0, 2),
+        )
+        for member in plan.members
+    )
+    return replace(plan, members=members, is_searching=True)
 
 
 def address_of(number: int) -> str:

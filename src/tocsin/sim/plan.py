@@ -9,10 +9,11 @@ from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
 from tocsin.sim.faults.crashes import PlannedCrash, draw_crash
 from tocsin.sim.network import Weather
-from tocsin.sim.overlay_plan import OverlayPlan, draw_overlay
+from tocsin.sim.overlay_plan import OverlayPlan, draw_overlay, search
 
 SECONDS_LONG = 10_000.0  # longer than any run
 OVERLAY_SHARE = 1 / 8  # of all seeds, whose brokers are linked
+SEARCH_SHARE = 1 / 2  # of those, in which much is discovered
 OVERLAY_BROKERS = (2, 3, 3, 4)
 PACES_MS = (5.0, 100.0, 400.0)  # of publishers there: links fail and return meanwhile
 
@@ -83,7 +84,11 @@ class Plan:
 def draw_plan(random: Random, seed: int) -> Plan:
     shape = Random(f"overlay {seed}")
     if shape.random() < OVERLAY_SHARE:
-        return draw_linked(random, shape, shape.choice(OVERLAY_BROKERS))
+        plan = draw_linked(random, shape, shape.choice(OVERLAY_BROKERS))
+        asking = Random(f"searches {seed}")
+        if plan.overlay is None or asking.random() >= SEARCH_SHARE:
+            return plan
+        return replace(plan, overlay=search(plan.overlay, asking))
     brokers = random.choice((1, 1, 2, 3))
     return Plan(
         weather=_weather(random),

@@ -116,9 +116,18 @@ class Advertisements:
         elif known is not None and known.last_hop != neighbour:
             self._put_aside(entry)
         elif known is not None and known.message.adv_id == message.adv_id:
-            self._context.drop("advertisement known")
+            self._count_hops(known, message.hops + 1)
         else:
             self.put(entry, now_ns)
+
+    def _count_hops(self, known: Entry, hops: int) -> None:
+        """What is known has come again: the tree behind the neighbour may be another by now."""
+        if known.message.hops == hops:
+            self._context.drop("advertisement known")
+            return
+        message = msgspec.structs.replace(known.message, hops=hops)
+        self._entries[known.key] = Entry(message, known.rows, known.last_hop)
+        self._flood(message, but_not=known.last_hop)
 
     @property
     def is_full(self) -> bool:
@@ -226,9 +235,12 @@ class Advertisements:
             self._changed(entry, None, now_ns)
             return
         self._add(other)
-        # The others have it from here, and still can; only these two have to be told.
         self._send(other.last_hop, _withdrawal(entry))
-        self._send(entry.last_hop, other.message)
+        if other.message.hops == entry.message.hops:
+            # The others have it from here, and still can: they need not be told.
+            self._send(entry.last_hop, other.message)
+        else:
+            self._flood(other.message, but_not=other.last_hop)
         self._changed(entry, other, now_ns)
 
     def _other_way(self, key: ResourceKey) -> Entry | None:

@@ -33,7 +33,7 @@ class OverlayCheck:
         self._world = world
         self._checks: dict[str, DeliveryCheck] = {}
         self._host_of: dict[str, str] = {}  # by broker id
-        self._id_of: dict[str, str] = {}
+        self.ids: dict[str, str] = {}  # of the brokers, by host
         self._began: dict[tuple[str, str], set[str]] = {}  # (host, entry) -> hosts
         self._owed: list[_Owed] = []
         self._seen: dict[str, dict[tuple[str, int], int]] = {}  # (log, number) -> number here
@@ -49,8 +49,8 @@ class OverlayCheck:
 
     def knows(self, host: str, broker: str) -> None:
         """The broker at a host has an id, which stays the same."""
-        if self._id_of.setdefault(host, broker) != broker:
-            raise Violation(f"{host} was broker {self._id_of[host]} and is {broker}")
+        if self.ids.setdefault(host, broker) != broker:
+            raise Violation(f"{host} was broker {self.ids[host]} and is {broker}")
         self._host_of[broker] = host
 
     def runs(self, host: str, router: Router) -> None:
@@ -101,7 +101,7 @@ class OverlayCheck:
         if self.owes_covered:
             return True
         router = self._routers.get(origin)
-        return router is not None and router.names(self._id_of[host], entry_id(wanted))
+        return router is not None and router.names(self.ids[host], entry_id(wanted))
 
     def _check_arrival(self, host: str, stored: Stored, came: Arrival) -> None:
         what = f"{host} took {stored.event.source} {stored.event.id} from another broker"

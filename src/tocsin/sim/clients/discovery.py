@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
 from tocsin.access.session import anonymous
 from tocsin.errors import NoSuchResource
 from tocsin.event.event import Value
+from tocsin.event.instant import NS_PER_MS
 from tocsin.services.discovery.found import Answer
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.sim.checks.resources import ResourceCheck, ResourceRecord, Wanted
 from tocsin.sim.machine import Machine
+from tocsin.sim.overlay_plan import MemberPlan
 from tocsin.sim.world import Violation
-from tocsin.wire.api.resource_request import DiscoveryRequest, ResourceRequest
+from tocsin.wire.api.resource_request import OrderBy, ResourceRequest
 
 SESSION = anonymous("http")
 ATTRIBUTES = ("cores", "disk", "memory")
 MOST = 20
 PACE_MS = (20, 400)
+SEARCH_PACE_MS = (1, 150)
 AGAIN_MS = 200  # a call without an answer is made again
 ENDS_MS = 12_000  # a discovery has ended by then, whatever happens between brokers
 
@@ -41,7 +45,7 @@ class Owner:
         names = random.sample(ATTRIBUTES, random.randint(1, 3))
         most = {name: random.randint(5, MOST) for name in names}
         is_dynamic = random.random() < 0.7
-        self.record = ResourceRecord(f"{machine.host}-{number}", most, is_dynamic)
+        self.record = ResourceRecord(f"{machine.host}-{number}", most, is_dynamic, machine.host)
         check.add(self.record)
         self._updates = random.randint(0, 4) if is_dynamic else 0
         self._is_leaving = random.random() < 0.15
@@ -133,13 +137,26 @@ class Owner:
 class Seeker:
     """A client that looks for resources, again and again."""
 
-    def __init__(self, machine: Machine, requests: int, check: ResourceCheck, kept_ns: int) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        member: MemberPlan,
+        check: ResourceCheck,
+        hops_to: Callable[[str], int],
+        *,
+        is_searching: bool,
+    ) -> None:
+        """`hops_to`: over how many links another host is, once there are no faults."""
         self._machine = machine
         self._world = machine.world
         self._check = check
-        self._kept_ns = kept_ns
-        self._left = requests
-        self.calm_answers: dict[str, bool] = {}
+        self._hops_to = hops_to
+        self._guard_ns = member.discovery.guard_ns
+        self._kept_ns = member.discovery.cache_expiry_ns + self._guard_ns
+        self._left = member.requests
+        self._pace_ms = SEARCH_PACE_MS if is_searching else PACE_MS
+        self._asks = Random(f"asks {machine.world.seed} {machine.host}") if is_searching else None
+        self.calm_answers: list[bool] = []
 
     @property
     def is_done(self) -> bool:
@@ -147,30 +164,33 @@ class Seeker:
 
     def start(self) -> None:
         if self._left:
-            self._world.soon(*PACE_MS, self._next)
+            self._world.soon(*self._pace_ms, self._next)
 
     def _next(self) -> None:
         self._left -= 1
-        self._ask(draw_wanted(self._world.random), lambda wanted, answer: None)
+        self._ask(self._draw(), lambda wanted, answer: None)
         if self._left:
-            self._world.soon(*PACE_MS, self._next)
+            self._world.soon(*self._pace_ms, self._next)
+
+    def _draw(self) -> Wanted:
+        if self._asks is None:
+            return draw_wanted(self._world.random)
+        return with_more(draw_wanted(self._asks), self._asks)
 
     def ask_in_calm(self) -> None:
         """Once nothing changes any more: what is found is all that there is, and no more."""
-        wanted = draw_wanted(self._world.random)
-        key = f"{wanted.text} {len(self.calm_answers)}"
-        self.calm_answers[key] = False
+        number = len(self.calm_answers)
+        self.calm_answers.append(False)
 
         def answered(wanted: Wanted, answer: Answer) -> None:
-            self._check.check_calm(wanted, answer, self._machine.host)
-            self.calm_answers[key] = True
+            self._check.check_calm(wanted, answer, self._machine.host, self._hops_to)
+            self.calm_answers[number] = True
 
-        self._ask(wanted, answered)
+        self._ask(self._draw(), answered)
 
     def _ask(self, wanted: Wanted, then: Callable[[Wanted, Answer], None]) -> None:
         asked_ns, process = self._world.now_ns, self._machine.process
-        model = "dynamic" if wanted.is_dynamic else "static"
-        asked = DiscoveryRequest(wanted.text, cast(Any, model))
+        asked = wanted.request()
         is_answered: list[bool] = []
 
         def answered(result: object) -> None:
@@ -178,7 +198,7 @@ class Seeker:
             if isinstance(result, Answer):
                 names = [found.resource.id for found in result.found]
                 self._world.trace(f"{self._machine.host}: {wanted.text} finds {names}")
-                self._check.check(wanted, result, asked_ns, self._kept_ns)
+                self._check.check(wanted, result, asked_ns, self._kept_ns, self._guard_ns)
                 then(wanted, result)
 
         def must_have_ended() -> None:
@@ -187,6 +207,19 @@ class Seeker:
 
         if ask(self._machine, lambda discovery: discovery.discover(SESSION, asked), answered):
             self._world.after_ms(ENDS_MS, must_have_ended)
+
+
+def with_more(wanted: Wanted, random: Random) -> Wanted:
+    """The same, and perhaps only the first ones, of some age, or in an order."""
+    orders: list[OrderBy | None] = [None, None, OrderBy("distance")]
+    if wanted.is_dynamic:
+        orders.append(OrderBy(min(wanted.least), is_descending=True))
+    return replace(
+        wanted,
+        first=random.choice((0, 0, 0, 1, 2)),
+        max_age_ns=random.choice((None, None, None, 0, 300 * NS_PER_MS)),
+        order_by=random.choice(orders),
+    )
 
 
 def ask(

@@ -36,6 +36,15 @@ def is_tree(brokers: Iterable[str], edges: set[Edge]) -> bool:
     return len(parts) == 1 and not is_joined_twice
 
 
+def hops(edges: set[Edge], one: str, other: str) -> int:
+    """Over how many links of the tree one broker reaches another."""
+    reached, number = {one}, 0
+    while other not in reached:
+        number += 1
+        reached |= {end for edge in edges if reached & {*edge} for end in edge}
+    return number
+
+
 def tables_of(view: RoutingView) -> Tables:
     """What has to be the same however it came about."""
     return (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tocsin.errors import ShuttingDown, TocsinError
-from tocsin.overlay.discovery.core import DiscoveryCore
 from tocsin.overlay.region_index import RegionIndex
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.identity import Ids, ids_of
 from tocsin.services.link.service import LinkService
+from tocsin.sim.checks.checked_core import CheckedCore
+from tocsin.sim.checks.discovery import DiscoveryCheck
 from tocsin.sim.checks.overlay import OverlayCheck
 from tocsin.sim.overlay.checked_links import CheckedLinks
 from tocsin.sim.overlay.connections import LinkNetwork, SimConnector
@@ -21,12 +22,18 @@ class Member:
     """Starts the services of an overlay in each process."""
 
     def __init__(
-        self, host: str, plan: MemberPlan, network: LinkNetwork, check: OverlayCheck
+        self,
+        host: str,
+        plan: MemberPlan,
+        network: LinkNetwork,
+        check: OverlayCheck,
+        discovery_check: DiscoveryCheck,
     ) -> None:
         self.plan = plan
         self._host = host
         self._network = network
         self._check = check
+        self._discovery_check = discovery_check
 
     def started(self, process: Process) -> None:
         process.node.runtime.spawn(self._start(process))
@@ -38,7 +45,9 @@ class Member:
             return
         self._check.knows(self._host, ids.broker)
         port = process.node.port
-        core = DiscoveryCore(ids.broker, self.plan.discovery, regions=RegionIndex)
+        core = CheckedCore(
+            ids.broker, self.plan.discovery, RegionIndex, check=self._discovery_check
+        )
         discovery = ResourceDiscovery(port, core, _no_offset)
         connector = SimConnector(self._network, process, self._host)
         links = CheckedLinks(port, discovery, connector, self.plan.options, ids, "tocsin/simulated")

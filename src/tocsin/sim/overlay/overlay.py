@@ -7,16 +7,18 @@ from functools import partial
 from tocsin.access.session import internal
 from tocsin.event.subscription import Kind
 from tocsin.services.link.service import LinkService
+from tocsin.sim.checks.discovery import DiscoveryCheck
 from tocsin.sim.checks.overlay import OverlayCheck
 from tocsin.sim.checks.resources import ResourceCheck
 from tocsin.sim.clients.discovery import Owner, Seeker
+from tocsin.sim.clients.watchers import Watcher
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network
 from tocsin.sim.overlay.connections import LinkNetwork
-from tocsin.sim.overlay.fresh import FreshTables, Rows, is_tree, links_of, tables_of
+from tocsin.sim.overlay.fresh import Edge, FreshTables, Rows, hops, is_tree, links_of, tables_of
 from tocsin.sim.overlay.member import Member, links_of_process
 from tocsin.sim.overlay_plan import OverlayPlan
-from tocsin.sim.world import World
+from tocsin.sim.world import Violation, World
 
 QUIET_S = 2.5  # longer than answers are shared, and than messages of discovery take
 _READER = internal("simulator")
@@ -31,22 +33,28 @@ class Overlay:
         self.check = OverlayCheck(world)
         self.check.owes_covered = not (plan.is_covering and plan.has_standbys)
         self.resources = ResourceCheck(world)
+        self.discovery = DiscoveryCheck(_violated, lambda: world.now_ns)
         self.links = LinkNetwork(world, network, plan.breaks)
         self._world = world
         self._plan = plan
         self._machines = machines
         self._owners: list[Owner] = []
         self._seekers: list[Seeker] = []
+        self._watchers: list[Watcher] = []
+        self._edges: set[Edge] = set()  # the tree, by broker ids
         self._fresh = FreshTables(plan.members[0].options.routing)
         self._quiet_since_s: float | None = None
-        self._has_asked = False
+        self._has_asked = self._have_watched = False
         for machine, member in zip(machines, plan.members, strict=True):
             self.links.hosts[machine.host] = machine
             self.check.add(machine.host, machine.checks)
-            machine.member = Member(machine.host, member, self.links, self.check)
-            kept_ns = member.discovery.cache_expiry_ns + member.discovery.guard_ns
+            machine.member = Member(machine.host, member, self.links, self.check, self.discovery)
             self._owners += [Owner(machine, n, self.resources) for n in range(member.resources)]
-            self._seekers.append(Seeker(machine, member.requests, self.resources, kept_ns))
+            hops_to = partial(self._hops, machine.host)
+            searches = plan.is_searching
+            seeker = Seeker(machine, member, self.resources, hops_to, is_searching=searches)
+            self._seekers.append(seeker)
+            self._watchers += [Watcher(machine, n, self.resources) for n in range(member.watches)]
 
     def start(self) -> None:
         for each in self._plan.separations:
@@ -57,6 +65,8 @@ class Overlay:
             owner.start()
         for seeker in self._seekers:
             seeker.start()
+        for watcher in self._watchers:
+            watcher.start()
 
     @property
     def is_done(self) -> bool:
@@ -76,10 +86,13 @@ class Overlay:
         for machine, links in zip(self._machines, running, strict=True):
             if (owed := _left_over(machine, links)) is not None:
                 return self._not_yet(owed)
-        owed = self._tables_differ(running) or self.check.what_is_owed()
+        owed = (
+            self._tables_differ(running) or self.check.what_is_owed() or self.discovery.left_over()
+        )
         if owed is not None:
             return self._not_yet(owed)
-        return self._ask_everywhere() or self._discovery_left_over(running)
+        owed = self._ask_everywhere() or self._watchers_owe()
+        return owed or self._discovery_left_over(running)
 
     def _not_yet(self, owed: str) -> str:
         self._quiet_since_s = None
@@ -90,6 +103,7 @@ class Overlay:
         edges = links_of(views.values())
         if not is_tree(views, edges):
             return f"the links are no tree: {sorted(edges)}"
+        self._edges = edges
         fresh = self._fresh.of(views)
         for broker, view in views.items():
             for have, want in zip(tables_of(view), fresh[broker], strict=True):
@@ -109,9 +123,24 @@ class Overlay:
             for seeker in self._seekers:
                 seeker.ask_in_calm()
                 seeker.ask_in_calm()
-        if not all(all(seeker.calm_answers.values()) for seeker in self._seekers):
+        if not all(all(seeker.calm_answers) for seeker in self._seekers):
             return "a discovery has not ended"
         return None
+
+    def _watchers_owe(self) -> str | None:
+        """All have been told of everything; then their requests end."""
+        if not self._have_watched:
+            for watcher in self._watchers:
+                if (owed := watcher.what_is_owed()) is not None:
+                    return owed
+            self._have_watched = True
+            for watcher in self._watchers:
+                watcher.end()
+        return None
+
+    def _hops(self, host: str, other: str) -> int:
+        ids = self.check.ids
+        return hops(self._edges, ids[host], ids[other])
 
     def _discovery_left_over(self, running: list[LinkService]) -> str | None:
         for links in running:
@@ -120,6 +149,10 @@ class Overlay:
             if any(sizes.values()):
                 return f"{links.router.broker} keeps requests: {sizes}"
         return None
+
+
+def _violated(what: str) -> None:
+    raise Violation(what)
 
 
 def _difference(have: Rows, want: Rows) -> str:

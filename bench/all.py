@@ -26,6 +26,7 @@ BENCHMARKS = (
     ("fanout", "Fan-out to 100 webhooks", False),
     ("blackboard", "The blackboard, end to end", False),
     ("discovery", "Resource discovery", False),
+    ("discovery_tcp", "Resource discovery between 24 processes", False),
     ("alone", "The overlay at a broker without neighbours", False),
     ("figures_004", "The blackboard's paper, figures 9 to 11", True),
     ("tracking", "Tracking a workflow of 10,000 activities", False),

@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()
-    measured = measure(*((1, 1.5, 300) if arguments.quick else (5, 3.0, 1_000)))
+    measured = measure(*((1, 1.5, 300) if arguments.quick else (3, 3.0, 1_000)))
 
     def median(runs: list[dict[str, float]], of: str, over: str | None = None) -> float:
         return statistics.median(run[of] / (run[over] if over else 1.0) for run in runs)

@@ -25,6 +25,9 @@ BENCHMARKS = (
     ("ingest", "Durable ingest", False),
     ("fanout", "Fan-out to 100 webhooks", False),
     ("blackboard", "The blackboard, end to end", False),
+    ("discovery", "Resource discovery", False),
+    ("discovery_tcp", "Resource discovery between 24 processes", False),
+    ("alone", "The overlay at a broker without neighbours", False),
     ("figures_004", "The blackboard's paper, figures 9 to 11", True),
     ("tracking", "Tracking a workflow of 10,000 activities", False),
     ("estimate", "An estimate for 2,000 tasks", False),
@@ -53,6 +56,15 @@ RATIOS = (
     ("webhook POSTs per CPU-s / aiohttp", "fanout", ("broker_over_aiohttp",), 8.0, True),
     ("webhook POSTs per CPU-s / bare uvloop", "fanout", ("broker_over_bare",), 0.4, True),
     ("blackboard, durable / the paper's 1,600/s", "blackboard", (0, "times_the_paper"), 30.0, True),
+    *(
+        (f"{label} / ClassAds'", "discovery", ("over_class_ads", row, "over_match"), 1_000.0, True)
+        for row, label in enumerate(
+            f"resources x requests/s, {size} resources, {kind}"
+            for size in ("1,000", "10,000", "100,000")
+            for kind in ("few", "share")
+        )
+    ),
+    ("ingest and fan-out per CPU-s, linked / not", "alone", ("on_over_off_all",), 0.97, True),
     (
         "50 ms / an estimate for 2,000 tasks",
         "estimate",

@@ -239,14 +239,14 @@ def run_sender(name: str, port: int, each: int, told: Pipe) -> None:
 # The whole broker: a process that is told of nothing but HTTP.
 
 
-def run_broker(directory: str, ready: Pipe) -> None:
+def run_broker(directory: str, ready: Pipe, link: str) -> None:
     from tocsin.drivers.serve import run
 
     flags = {
         "http.address": "127.0.0.1:0",
         "frames.address": "off",
         "soap_tcp.address": "off",
-        "overlay.address": "off",
+        "overlay.address": link,
         "log.directory": directory,
     }
     settings, _ = load(flags, {})
@@ -297,11 +297,11 @@ def cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure_broker(port: int, each: int) -> Sent:
+def measure_broker(port: int, each: int, link: str = "off") -> Sent:
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as directory:
         here, there = context.Pipe()
-        process = context.Process(target=run_broker, args=(directory, there))
+        process = context.Process(target=run_broker, args=(directory, there, link))
         process.start()
         there.close()  # so that a broker that cannot start is noticed
         try:

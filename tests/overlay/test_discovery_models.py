@@ -36,6 +36,24 @@ def test_a_static_request_is_answered_by_the_clients_own_broker() -> None:
     assert len(network.trace) == before
 
 
+def test_a_static_resource_that_was_found_is_found_as_it_is_now() -> None:
+    network = Network(PATH)
+    network.register("A", "R", LINUX, model=STATIC)
+    network.settle()
+    network.discover("C", "before", "[memory,>,1]", STATIC)
+
+    network.register("A", "R", "[system,=,Linux],[memory,<=,4]", model=STATIC)
+    network.settle()
+    network.discover("C", "after", "[memory,>,1]", STATIC)
+    network.withdraw("A", "R")
+    network.settle()
+    network.discover("C", "gone", "[memory,>,1]", STATIC)
+
+    assert [found.attributes["memory"] for found in network.answers["before"]] == [2]
+    assert [found.attributes["memory"] for found in network.answers["after"]] == [4]
+    assert "gone" not in network.answers or not network.answers["gone"]
+
+
 def test_an_advertisement_is_flooded_once_over_each_link() -> None:
     network = Network(PATH)
     network.register("A", "R", LINUX, model=STATIC)

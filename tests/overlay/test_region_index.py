@@ -161,6 +161,20 @@ def test_a_wide_region_stays_found_when_its_attribute_is_ordered_again() -> None
     assert index.overlapping(asked) == table.overlapping(asked) == [0, 1, 2, 3]
 
 
+def test_a_region_in_the_place_of_one_that_left_is_found_once() -> None:
+    table, index = RegionTable[int](), RegionIndex[int]()
+    region = Region({("a", "n"): (0.0, inf)})
+    asked = Region({("a", "n"): (1.0, 2.0)})
+    for key in range(2 * overlap_index.RECENT_MIN):
+        apply((key, region, ""), table, index)
+    assert index.overlapping(asked) == table.overlapping(asked)
+
+    apply(7, table, index)
+    apply((7, region, ""), table, index)
+
+    assert index.overlapping(asked) == table.overlapping(asked)
+
+
 def test_a_strict_bound_is_not_the_next_whole_number() -> None:
     below = Region({("a", "n"): (-inf, nextafter(5.5, -inf))})
     at_most = Region({("a", "n"): (-inf, 5.0)})

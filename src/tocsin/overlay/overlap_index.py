@@ -10,7 +10,7 @@ made wait beside it, and a box that left fails the test, so that neither is paid
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from math import nan
+from math import inf, nan
 
 import numpy as np
 
@@ -76,6 +76,11 @@ class _Column:
         """Those of the rows whose interval meets this one."""
         few = self._few
         if few is None:
+            # Without an end there is nothing to compare with it; one comparison is for NaN.
+            if high == inf:
+                return rows[self._high_of[rows] >= low]
+            if low == -inf:
+                return rows[self._low_of[rows] <= high]
             return rows[(self._low_of[rows] <= high) & (self._high_of[rows] >= low)]
         none = (nan, nan)
         pairs = [few.get(row, none) for row in rows.tolist()]
@@ -85,8 +90,8 @@ class _Column:
         """The ordered rows that can meet the interval, without those that cannot on one side."""
         if self._is_out_of_order():
             self._order()
-        first = int(self.highs.searchsorted(low, "left"))
-        end = int(self.lows.searchsorted(high, "right"))
+        first = int(self.highs.searchsorted(low, "left")) if low > -inf else 0
+        end = int(self.lows.searchsorted(high, "right")) if high < inf else len(self.by_low)
         return self.by_high[first:] if len(self.by_high) - first < end else self.by_low[:end]
 
     def _is_out_of_order(self) -> bool:
@@ -156,8 +161,15 @@ class OverlapIndex:
         """The boxes that a request of these terms meets, the oldest first."""
         if not terms:
             return np.sort(np.fromiter(self._rows, np.int64, len(self._rows)))
-        parts = self._candidates(terms)
-        return np.unique(self._serial[self._meeting(np.concatenate(parts), terms)])
+        ordered, recent = self._candidates(terms)
+        rows = np.concatenate((ordered, recent)) if len(recent) else ordered
+        found = self._serial[self._meeting(rows, terms)]
+        found.sort()
+        if len(recent):  # a row that was used again may be among both
+            is_new = found[1:] != found[:-1]
+            if not is_new.all():
+                return np.append(found[:1], found[1:][is_new])
+        return found
 
     def any(self, terms: Sequence[Term]) -> bool:
         """Whether a request of these terms meets a box."""
@@ -173,7 +185,8 @@ class OverlapIndex:
 
     def _candidates(self, terms: Sequence[Term]) -> tuple[Ints, Ints]:
         """The boxes to test, ordered and recent: none if an attribute is in no box."""
-        best, fewest = (_NO_ROWS, _NO_ROWS), -1
+        best, fewest = _NO_ROWS, -1
+        recent: list[int] = []
         for key, low, high in terms:
             column = self._columns.get(key)
             if column is None:
@@ -181,8 +194,8 @@ class OverlapIndex:
             rows = column.candidates(low, high)
             count = len(rows) + len(column.recent)
             if fewest < 0 or count < fewest:
-                best, fewest = (rows, np.array(column.recent, np.int64)), count
-        return best
+                best, recent, fewest = rows, column.recent, count
+        return best, np.array(recent, np.int64) if recent else _NO_ROWS
 
     def _meeting(self, rows: Ints, terms: Sequence[Term]) -> Ints:
         for key, low, high in terms:

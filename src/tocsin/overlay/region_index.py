@@ -8,6 +8,7 @@ anything else. All of them equal a scan of the table by test.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import inf
 from typing import Generic
 
 import numpy as np
@@ -80,6 +81,8 @@ class RegionIndex(Generic[Key]):
             return []
         terms = _terms(request)
         found = [index.find(terms) for index in self._by_group().values()]
+        if len(found) == 1:  # in order already
+            return [self._keys[serial] for serial in found[0].tolist()]
         return self._oldest_first(np.concatenate(found)) if found else []
 
     def groups_overlapping(self, request: Region) -> set[str]:
@@ -133,6 +136,6 @@ def _offer(offers: dict[str, OverlapIndex], serial: int, region: Region, group: 
 def _terms(region: Region) -> Sequence[Term]:
     """A text is an attribute of its own, which a box has or has not."""
     return [
-        ((*key, bound), 1.0, 1.0) if isinstance(bound, str) else (key, *bound)
+        ((*key, bound), -inf, inf) if isinstance(bound, str) else (key, *bound)
         for key, bound in region.bounds.items()
     ]

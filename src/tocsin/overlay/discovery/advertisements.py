@@ -14,8 +14,8 @@ import msgspec
 
 from tocsin.errors import DiscoveryFull, RoutingTableFull, TocsinError
 from tocsin.overlay.discovery.context import CLIENT, Context
-from tocsin.overlay.discovery.conversion import from_row
-from tocsin.overlay.discovery.effects import Ignored
+from tocsin.overlay.discovery.conversion import from_row, static_resource
+from tocsin.overlay.discovery.effects import Ignored, Resource
 from tocsin.overlay.discovery.requests import ModelType
 from tocsin.overlay.region import Region, Regions
 from tocsin.wire.link.discovery_messages import Advertise, Unadvertise
@@ -71,6 +71,7 @@ class Advertisements:
         self._dynamic = dynamic
         self._local = local  # those of this broker, among the dynamic ones
         self._changed = changed
+        self._resources: dict[ResourceKey, Resource] = {}  # static ones that were found before
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -96,9 +97,20 @@ class Advertisements:
 
     def static_entries(self, request: Region) -> list[Entry]:
         """Every static resource that the request overlaps."""
+        return [self._entries[key] for key in self._static_keys(request)]
+
+    def static_resources(self, request: Region) -> list[Resource]:
+        """The same, as an answer shows them."""
+        known = self._resources
+        return [known.get(key) or self._resource(key) for key in self._static_keys(request)]
+
+    def _static_keys(self, request: Region) -> dict[ResourceKey, None]:
         self._context.counters.matching_operations += 1
-        keys = dict.fromkeys(key for key, _ in self._static.overlapping(request))
-        return [self._entries[key] for key in keys]
+        return dict.fromkeys([key for key, _ in self._static.overlapping(request)])
+
+    def _resource(self, key: ResourceKey) -> Resource:
+        made = self._resources[key] = static_resource(self._entries[key].message)
+        return made
 
     def receive(self, neighbour: str, message: Advertise, now_ns: int) -> None:
         """Takes a neighbour's advertisement and floods it on."""
@@ -211,6 +223,7 @@ class Advertisements:
     def _take_out(self, entry: Entry) -> None:
         del self._entries[entry.key]
         self._count(entry, -1)
+        self._resources.pop(entry.key, None)
         table = self._dynamic if entry.is_dynamic else self._static
         for number in range(len(entry.rows)):
             table.remove((entry.key, number))

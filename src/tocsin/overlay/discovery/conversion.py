@@ -127,8 +127,10 @@ def value_outside(advertised: Region, values: Mapping[str, Value]) -> str | None
 
 def unsendable(region: Region, values: Mapping[str, Value]) -> str | None:
     """The first attribute whose name or value does not fit in a message, if there is one."""
-    named = [*((name, bound) for (name, _), bound in region.bounds.items()), *values.items()]
-    for name, value in named:
+    for (name, _), bound in region.bounds.items():
+        if len(name) > wire.NAME_CHARS_MAX or (isinstance(bound, str) and not _fits(bound)):
+            return name[: wire.NAME_CHARS_MAX]
+    for name, value in values.items():
         parts = (
             (value.value, value.unit or "", value.accuracy or "")
             if isinstance(value, Quantity)
@@ -143,6 +145,20 @@ def _fits(part: object) -> bool:
     if isinstance(part, str):
         return len(part) <= wire.TEXT_CHARS_MAX
     return not isinstance(part, int) or -(2**63) <= part < 2**63
+
+
+def static_resource(advertised: wire.Advertise) -> Resource:
+    """A static resource as its advertisement describes it."""
+    return Resource(
+        advertised.resource_id,
+        advertised.broker,
+        advertised.attributes,
+        advertised.as_of_ns,
+        advertised.adv_id,
+        advertised.kind,
+        advertised.address,
+        advertised.hops,
+    )
 
 
 def resource_of(result: wire.Result, hops: int) -> Resource:

@@ -27,7 +27,7 @@ from tocsin.overlay.discovery.options import DEFAULTS, DiscoveryOptions
 from tocsin.overlay.discovery.requests import ModelType, Registration, Request
 from tocsin.overlay.discovery.resources import LocalResource, LocalResources, no_such_resource
 from tocsin.overlay.discovery.snapshot import snapshot
-from tocsin.overlay.discovery.static_watches import StaticWatches, static_resource
+from tocsin.overlay.discovery.static_watches import StaticWatches
 from tocsin.overlay.region import Regions, RegionTable
 from tocsin.wire.link.discovery_messages import (
     ID_CHARS_MAX,
@@ -202,9 +202,10 @@ class DiscoveryCore:
         )
 
     def _answer_static(self, request: Request, now_ns: int) -> None:
-        entries = self.advertisements.static_entries(request.region)
-        is_cut = 0 < request.first < len(entries)
-        found = tuple(map(static_resource, entries[: request.first] if is_cut else entries))
+        found = tuple(self.advertisements.static_resources(request.region))
+        is_cut = 0 < request.first < len(found)
+        if is_cut:
+            found = found[: request.first]
         if found:
             self._context.effects.append(Answered(request.request_id, found))
         nothing = "" if found else "no static resource advertises these attributes in these ranges"

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from tocsin.overlay.discovery.advertisements import Advertisements, Entry, ResourceKey
 from tocsin.overlay.discovery.context import Context
-from tocsin.overlay.discovery.effects import Change, Notice, Resource
+from tocsin.overlay.discovery.conversion import static_resource
+from tocsin.overlay.discovery.effects import Change, Notice
 from tocsin.overlay.discovery.requests import Request
 from tocsin.overlay.region import Regions
-
-
-def static_resource(entry: Entry) -> Resource:
-    """A static resource as its advertisement describes it."""
-    message = entry.message
-    return Resource(
-        message.resource_id,
-        message.broker,
-        message.attributes,
-        message.as_of_ns,
-        message.adv_id,
-        message.kind,
-        message.address,
-        message.hops,
-    )
 
 
 class StaticWatches:
@@ -90,4 +76,4 @@ class StaticWatches:
         self._holders.setdefault(entry.key, set()).add(request_id)
 
     def _tell(self, request_id: str, change: Change, entry: Entry) -> None:
-        self._context.effects.append(Notice(request_id, change, static_resource(entry)))
+        self._context.effects.append(Notice(request_id, change, static_resource(entry.message)))

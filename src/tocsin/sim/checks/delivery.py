@@ -155,6 +155,16 @@ class DeliveryCheck:
 
     # Safety: boxes
 
+    def releasing(self, record: SubscriptionRecord, through: int) -> None:
+        """A box is told that its owner has everything up to there."""
+        if record.may_drop:
+            return
+        for seq in range(record.settled_to + 1, min(through, self.log.last) + 1):
+            if not record.is_done(seq) and self._owes(record, seq):
+                raise Violation(
+                    f"box {record.id} released event {seq}, which its owner has not got"
+                )
+
     def handing_out(
         self, record: SubscriptionRecord, released: int | None, events: list[Stored]
     ) -> None:

@@ -3,14 +3,20 @@ time."""
 
 from __future__ import annotations
 
-from tocsin.access.session import anonymous
+import msgspec
+
 from tocsin.broker.effects import Accepted
 from tocsin.event.event import Event
+from tocsin.sim.clients.rest import publish_request
 from tocsin.sim.machine import Machine
+from tocsin.sim.network import Response
 from tocsin.sim.plan import PublisherPlan
 from tocsin.sim.workload import draw_event
+from tocsin.sim.world import Violation
 
-SESSION = anonymous("http")
+PEER = "publisher.example:5000"
+ACCEPTED = 202
+TRY_AGAIN = {429, 500, 503, 507}
 ANSWER_MS = 150  # then it is sent again
 
 
@@ -21,6 +27,7 @@ class Publisher:
         self._machine = machine
         self._world = machine.world
         self._network = machine.network
+        self._log = machine.checks.log
         self._pace_ms = plan.pace_ms
         self._source = f"/{machine.host}/publisher/{number}"
         self._waiting = self._draw(plan)
@@ -68,18 +75,24 @@ class Publisher:
         if number < self._latest:
             self._world.seen["message overtaken"] += 1
         self._latest = max(self._latest, number)
-        self._machine.call(
-            lambda services: services.port.publish(SESSION, events),
-            lambda result: self._answered(events, result),
-        )
+        request = publish_request(events, PEER)
+        self._machine.handle(request, lambda response: self._answered(events, response))
 
-    def _answered(self, events: list[Event], result: object) -> None:
-        """The answer leaves the broker."""
-        if not isinstance(result, Accepted):
-            self._world.seen[f"publish refused: {type(result).__name__}"] += 1
+    def _answered(self, events: list[Event], response: Response) -> None:
+        """The answer leaves the broker: what it speaks of must be on disk by now."""
+        answer = response.answer
+        if answer.status != ACCEPTED:
+            self._refused(answer.status)
             return
+        result = msgspec.json.decode(answer.body, type=Accepted)
+        self._log.acknowledge(events, result)
         self._world.trace(f"acknowledge {self._source} {events[0].id}, event {result.first}")
         self._network.carry(lambda: self._acknowledged(int(events[0].id)))
+
+    def _refused(self, status: int) -> None:
+        if status not in TRY_AGAIN:
+            raise Violation(f"{self._source} was refused with {status}")
+        self._world.seen[f"publish refused: {status}"] += 1
 
     def _acknowledged(self, number: int) -> None:
         if number in self._under_way:

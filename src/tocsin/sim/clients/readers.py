@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tocsin.access.session import anonymous
 from tocsin.broker.effects import Pulled
-from tocsin.errors import NoSuchBox, TocsinError
+from tocsin.errors import BadToken, NoSuchBox, TocsinError
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
+from tocsin.services.subscriptions.subscriptions import read_pull
 from tocsin.sim.checks.subscription import SubscriptionRecord
+from tocsin.sim.clients.rest import pull_query
 from tocsin.sim.machine import Machine
 from tocsin.sim.runtime import SimTask
 from tocsin.sim.workload import Want, wants
@@ -48,10 +50,10 @@ class Puller:
 
         def arrive() -> None:
             task = self._machine.call(
-                lambda services: services.port.pull(
-                    SESSION, self._box.id, events_max, int(wait_ms * NS_PER_MS), ack
+                lambda services: services.subscriptions.pull(
+                    SESSION, self._box.id, read_pull(pull_query(events_max, wait_ms, ack))
                 ),
-                lambda result: self._network.carry(lambda: self._arrived(number, result)),
+                lambda result: self._answered(number, ack, result),
             )
             tasks.extend(filter(None, [task]))
 
@@ -64,6 +66,19 @@ class Puller:
 
         self._network.carry(arrive)
         self._world.after_ms(wait_ms + PULL_PATIENCE_MS, lost)
+
+    def _answered(self, number: int, ack: str | None, result: object) -> None:
+        """The answer leaves the broker."""
+        if isinstance(result, BadToken):
+            raise Violation(f"box {self._box.id} does not know its token {ack}")
+        if isinstance(result, Pulled) and result.events and ack is not None:
+            first = result.events[0].seq
+            if first <= int(ack):
+                raise Violation(
+                    f"box {self._box.id} hands out event {first} again, which its owner has "
+                    f"acknowledged with {ack}"
+                )
+        self._network.carry(lambda: self._arrived(number, result))
 
     def _arrived(self, number: int, result: object) -> None:
         if number != self._pulls:  # it has hung up and asked again

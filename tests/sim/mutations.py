@@ -365,7 +365,7 @@ MUTATIONS: dict[Mutate, str] = {
     do_not_sync: "the log (begins|ends) with|does not start again|is not in the log|is lost",
     forget_repeats_at_a_restart: "was stored as",
     forget_one_event_too_many: "was stored as",
-    remember_one_event_too_many: "was not applied as it was sent|is not in the log",
+    remember_one_event_too_many: "was taken for a repeat",
     remember_what_was_not_stored: "was not applied as it was sent",
     skip_an_event_when_catching_up: (
         "before event|and not event|has not got|its cursor is at|was trimmed"

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
+from tocsin.broker.delivery.follower import weight
 from tocsin.broker.log import EventStore, OpenReader, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
@@ -217,8 +218,8 @@ class SimNode:
 
     def _written(self, commit: do.Commit, outcome: Outcome) -> None:
         if isinstance(outcome, Applied):
-            self.recent.add(outcome.events, commit.append.bytes)
-            self.broker.committed(outcome, self.store.first_seq, self._clock.steady_ns)
+            known = self.broker.committed(outcome, self.store.first_seq, self._clock.steady_ns)
+            self.recent.add(known, sum(map(weight, known)))
         else:
             self.broker.commit_failed(outcome, self._clock.steady_ns)
         self._flush()

@@ -61,6 +61,7 @@ class LogCheck:
         self._unconfirmed.clear()
         if not self._is_all_of(commit.append, applied.events):
             raise Violation(f"an append was not applied as it was sent: {applied.events}")
+        self._check_repeats(commit.append, applied.events)
         for stored in applied.events:
             self._add(stored)
         if applied.last_seq != self.last:
@@ -81,6 +82,17 @@ class LogCheck:
             elif key not in new and key not in self._seq_of:
                 return False
         return awaited is None
+
+    def _check_repeats(self, append: Append, stored: list[Stored]) -> None:
+        """What was not stored again is known: it is within the window."""
+        new = {(each.event.source, each.event.id) for each in stored}
+        for event in (event for offer in append.offers for event in offer):
+            key = (event.source, event.id)
+            if key not in new and (since := self.last - self._seq_of[key]) >= self._window:
+                raise Violation(
+                    f"{event.source} {event.id} was taken for a repeat of what was stored "
+                    f"{since} events before"
+                )
 
     def _check_answers(self, append: Append, answers: list[Accepted]) -> None:
         """The events have their numbers by now: an answer tells the first and the last of them."""

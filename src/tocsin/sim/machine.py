@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.log import EventStore
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot, load_snapshot
 from tocsin.broker.state import CLOCK
@@ -25,6 +26,7 @@ from tocsin.sim.faults.clock import MachineClock
 from tocsin.sim.faults.crashes import CrashKind, CrashPoint, PlannedCrashes
 from tocsin.sim.faults.damage import flip_a_bit
 from tocsin.sim.faults.disk import FaultyDisk
+from tocsin.sim.faults.shared_log import SharedLog, SharedLogClient
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.node import SimNode, dead_letters
 from tocsin.sim.plan import SECONDS_LONG, BrokerPlan
@@ -52,7 +54,15 @@ class Member(Protocol):
 class Machine:
     """One broker of a world, over all its crashes."""
 
-    def __init__(self, world: World, plan: BrokerPlan, network: Network, number: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        plan: BrokerPlan,
+        network: Network,
+        number: int,
+        shared: SharedLog | None = None,
+    ) -> None:
+        """`shared`: the log that it has in common with others, instead of one on its disk."""
         self.host = f"broker-{number}.example"
         self.plan = plan
         self.world = world
@@ -63,8 +73,10 @@ class Machine:
         self.clock = MachineClock(world, str(number))
         self.check_service_state: Callable[[Snapshot], None] = _ignore
         self.box_options = replace(plan.options, retain_age_s=plan.box_retain_s, retain_bytes=None)
-        self.checks = self._checks(plan.options)
-        self.box_checks = self._checks(self.box_options)
+        self._shared = None if shared is None else SharedLogClient(shared, self.disk)
+        own_check = None if shared is None else shared.check
+        self.checks = self._checks(plan.options, own_check)
+        self.box_checks = self._checks(self.box_options, None)
         self.delivery = Delivery(world, self.checks, self)
         self.member: Member | None = None  # its part in the overlay, if it has one
         self._planned = PlannedCrashes(plan.crashes)
@@ -74,11 +86,11 @@ class Machine:
         self._ids = Random(f"ids {world.seed} {number}")
         network.hosts[self.host] = self
 
-    def _checks(self, options: BrokerOptions) -> DeliveryCheck:
+    def _checks(self, options: BrokerOptions, log: LogCheck | None) -> DeliveryCheck:
         return DeliveryCheck(
             self.world,
             self.clock,
-            LogCheck(options.duplicates_window),
+            log or LogCheck(options.duplicates_window),
             AttemptCheck(self.world, options.retry),
             all_may_drop=options.backlog_age_s < SECONDS_LONG,
         )
@@ -161,7 +173,7 @@ class Machine:
     def _open_node(
         self, process: Process, directory: str, options: BrokerOptions, checks: DeliveryCheck
     ) -> SimNode:
-        store = Store.open(directory, vfs=self.disk.name)
+        store = self._open_store(directory)
         reader = store.reader()
         checks.log.compare(store, reader)
         snapshot = load_snapshot(store, options)
@@ -183,6 +195,11 @@ class Machine:
         node = SimNode(process, options, broker, store, checks)
         process.nodes.append(node)
         return node
+
+    def _open_store(self, directory: str) -> EventStore:
+        if self._shared is not None and directory == DIRECTORY:
+            return self._shared.open()
+        return Store.open(directory, vfs=self.disk.name)
 
     def _ended(self, kind: CrashKind) -> None:
         """A process is over; the next one starts a little later."""

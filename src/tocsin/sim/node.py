@@ -22,6 +22,7 @@ from tocsin.broker.port import StreamSink
 from tocsin.broker.recent.events import Recent
 from tocsin.broker.retention import retention_reach
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
+from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.faults.clock import MachineClock
@@ -37,6 +38,7 @@ Outcome = Applied | DiskFull | DiskFailed  # of a commit
 
 COMMIT_OPERATIONS_MAX = 14  # of the disk; most commits take fewer
 DEAD_LETTERS_MAX = 10_000
+HEARD_MS_MAX = 20.0  # until a broker hears of what another one appended
 
 
 class NodeProcess(Host, Protocol):
@@ -90,6 +92,8 @@ class SimNode:
         self._is_flushing = False
         self._timer_ns: int | None = None
         self.streams: dict[int, StreamSink] = {}
+        self._heard_ns = 0
+        store.follow(broker.head, self._heard)
         self.perform: dict[type, Callable[[Any], None]] = {
             do.Commit: self._commit,
             do.ReadLog: self._read_log,
@@ -223,6 +227,23 @@ class SimNode:
         else:
             self.broker.commit_failed(outcome, self._clock.steady_ns)
         self._flush()
+
+    def _heard(self, events: list[Stored]) -> None:
+        """Another broker appended these. The news comes later, and in order."""
+        due_ns = self._world.now_ns + int(self._world.random.uniform(0, HEARD_MS_MAX) * NS_PER_MS)
+        self._heard_ns = max(self._heard_ns, due_ns)
+        after_ms = (self._heard_ns - self._world.now_ns) / NS_PER_MS
+
+        def hear() -> None:
+            if self._process.is_alive and self.store.last_seq > events[-1].seq:
+                self._world.seen["shared log: another broker's events come late"] += 1
+            known = self.broker.appended(events, self._clock.steady_ns)
+            if [each.seq for each in known] != [each.seq for each in events]:
+                self._world.seen["shared log: events wait for those before them"] += 1
+            self.recent.add(known, sum(map(weight, known)))
+            self.wake()
+
+        self._process.later(after_ms, after_ms, hear)
 
     def _read_log(self, effect: do.ReadLog) -> None:
         def read() -> None:

@@ -12,6 +12,7 @@ from tocsin.sim.clients.sockets import EventSocketClient, SocketClient
 from tocsin.sim.clients.state_writers import StateWriters
 from tocsin.sim.clients.subscribers import Subscribers, soap_url, webhook_url
 from tocsin.sim.faults.crashes import CrashKind
+from tocsin.sim.faults.shared_log import SharedLog
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.plan import BrokerPlan
@@ -27,10 +28,17 @@ class Site:
     """One broker and everybody who talks to it."""
 
     def __init__(
-        self, world: World, plan: BrokerPlan, network: Network, number: int, later: list[Machine]
+        self,
+        world: World,
+        plan: BrokerPlan,
+        network: Network,
+        number: int,
+        later: list[Machine],
+        shared: SharedLog | None = None,
     ) -> None:
-        """`later`: the brokers that this one may push into."""
-        self.machine = machine = Machine(world, plan, network, number)
+        """`later`: the brokers that this one may push into. `shared`: the log that it has in common
+        with others."""
+        self.machine = machine = Machine(world, plan, network, number, shared)
         self._world = world
         self._plan = plan
         self._disk = machine.disk
@@ -78,6 +86,11 @@ class Site:
             clients.append(SoapSubscriber(machine, name, soap_url(host), eventing=is_eventing))
         clients += [BoxOwner(machine, each, messages=3) for each in range(plan.soap_boxes)]
         return clients
+
+    def may_publish_at(self, others: list[Machine]) -> None:
+        """These take the same events: publishers send to any of them, again and again."""
+        for publisher in self._publishers:
+            publisher.machines += others
 
     def start(self, publish_after_s: float = 0.0) -> None:
         world, plan = self._world, self._plan

@@ -24,7 +24,7 @@ class Publisher:
     """Somebody who publishes, and does not rest before the broker has acknowledged it."""
 
     def __init__(self, machine: Machine, number: int, plan: PublisherPlan) -> None:
-        self._machine = machine
+        self.machines = [machine]  # any of which takes its events
         self._world = machine.world
         self._network = machine.network
         self._log = machine.checks.log
@@ -76,7 +76,11 @@ class Publisher:
             self._world.seen["message overtaken"] += 1
         self._latest = max(self._latest, number)
         request = publish_request(events, PEER)
-        self._machine.handle(request, lambda response: self._answered(events, response))
+        machines = self.machines
+        machine = machines[0] if len(machines) == 1 else self._world.random.choice(machines)
+        if machine is not machines[0]:
+            self._world.seen["published at another broker on the same log"] += 1
+        machine.handle(request, lambda response: self._answered(events, response))
 
     def _answered(self, events: list[Event], response: Response) -> None:
         """The answer leaves the broker: what it speaks of must be on disk by now."""

@@ -12,13 +12,19 @@ import pytest
 from sim.mutations import HastyPort, Mutate
 from tocsin.access.session import Session
 from tocsin.broker.effects import Pulled
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
+from tocsin.event.stored import Stored
 from tocsin.event.subscription import Subscription
 from tocsin.services.publishing import publish as publishing
+from tocsin.services.streams.event_stream import EventStream
 from tocsin.services.subscriptions.subscriptions import PullRequest, Subscriptions
+from tocsin.sim import services as simulated_services
 from tocsin.wire.api.subscription_request import SubscriptionChange
+from tocsin.wire.cloudevents.write import structured_of
+from tocsin.wire.sse import sse_event
 
 
 def acknowledge_by_post_before_the_commit(patch: pytest.MonkeyPatch) -> None:
@@ -98,12 +104,36 @@ def forget_the_limits_of_a_change(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Subscriptions, "_change", forgetful)
 
 
+def begin_a_stream_with_what_comes_next(patch: pytest.MonkeyPatch) -> None:
+    """Say that a stream goes on where its reader was, and begin with what comes next."""
+    open_stream = BrokerPort.open_stream
+
+    def forgetful(self: BrokerPort, session: Session, sink: Any, *rest: Any) -> int:
+        if isinstance(sink, EventStream):
+            filter, _, *names = rest
+            rest = (filter, None, *names)
+        return open_stream(self, session, sink, *rest)
+
+    patch.setattr(BrokerPort, "open_stream", forgetful)
+
+
+def number_sent_events_one_too_low(patch: pytest.MonkeyPatch) -> None:
+    """Let a reader of a stream come back one event before where it was."""
+
+    def low(stored: Stored) -> bytes:
+        return sse_event(structured_of(stored), id=stored.seq - 1)
+
+    patch.setattr(simulated_services, "server_sent_event", low)
+
+
 REST_MUTATIONS: dict[Mutate, str] = {
     acknowledge_by_post_before_the_commit: "acknowledged and is not in the log",
     release_a_rest_box_at_once: "which its owner has not got",
     ignore_the_token_of_a_pull: "which its owner has acknowledged",
     answer_a_change_before_the_commit: "a client was answered before the commit",
     end_before_the_commit: "its end was answered before the commit",
+    begin_a_stream_with_what_comes_next: "event stream .* not (got )?events?",
+    number_sent_events_one_too_low: "event stream .* got an event .* that the log has not",
     forget_the_limits_of_a_change: "a change of its limits was answered with",
 }
 """Each mistake, and what a run may say of it first."""

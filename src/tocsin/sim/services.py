@@ -17,7 +17,7 @@ from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.broker.recent.types import SeenTypes
 from tocsin.broker.runtime import HttpAnswer, Signal
-from tocsin.errors import Busy, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.subscribers import Subscribers
@@ -33,6 +33,7 @@ from tocsin.services.soap.context import SoapContext, SoapOptions
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.soap_services import broker_dispatcher
 from tocsin.services.streams.event_socket import EventSocket
+from tocsin.services.streams.event_stream import EventStream
 from tocsin.services.streams.frame_cache import FrameCache
 from tocsin.services.streams.transport import SocketLimits, StreamTransport
 from tocsin.services.streams.websocket import UpgradeRequest
@@ -40,12 +41,13 @@ from tocsin.services.subscriptions.subscriptions import Subscriptions
 from tocsin.sim.network import Request, Response
 from tocsin.sim.node import SimNode
 from tocsin.sim.plan import BrokerPlan
+from tocsin.wire.api.problem import problem_json, retry_after_s
+from tocsin.wire.api.stream_request import read_stream_request
 from tocsin.wire.cloudevents.limits import Limits
-from tocsin.wire.cloudevents.write import socket_message
+from tocsin.wire.cloudevents.write import server_sent_event, socket_message
 
 BOXES_MAX: Final = 100
 LEASE_S: Final = 10_000.0
-BUSY_S: Final = "1"
 BODY_BYTES_MAX: Final = 1 << 20
 UNANSWERED_MAX: Final = 2  # messages of a WebSocket; one that sends three at a time is paused
 
@@ -89,6 +91,7 @@ class Services:
         self.discovery: ResourceDiscovery | None = None
         self.links: LinkService | None = None
         self._frames = FrameCache(socket_message)
+        self._sent_events = FrameCache(server_sent_event)
         self._socket_limits = SocketLimits(
             self._limits, self._limits.event_bytes_max, UNANSWERED_MAX
         )
@@ -151,6 +154,17 @@ class Services:
         limits = self._socket_limits
         return EventSocket(self.port, session, limits, transport, upgrade, self._frames)
 
+    def event_stream(
+        self,
+        session: Session,
+        transport: StreamTransport,
+        query: bytes,
+        last_event_id: str | None,
+    ) -> EventStream:
+        """A client follows the log by server-sent events."""
+        asked = read_stream_request(query, last_event_id)
+        return EventStream(self.port, session, transport, asked, self._sent_events)
+
     def board_socket(
         self, session: Session, transport: StreamTransport, upgrade: UpgradeRequest
     ) -> BoardSocket:
@@ -175,8 +189,9 @@ class Services:
 
 
 def _refused(error: TocsinError) -> Response:
-    headers = {"retry-after": BUSY_S} if isinstance(error, Busy) else {}
-    return Response(HttpAnswer(error.http_status, headers, error.problem.encode()))
+    wait_s = retry_after_s(error)
+    headers = {} if wait_s is None else {"retry-after": str(wait_s)}
+    return Response(HttpAnswer(error.http_status, headers, problem_json(error)))
 
 
 def _accept(address: SinkAddress, reached_as: str) -> None:

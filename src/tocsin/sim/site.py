@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.sim.clients.blackboard import BoardClient
+from tocsin.sim.clients.event_streams import EventStreamReader
 from tocsin.sim.clients.performance import PerformanceConsumer, PerformanceProducer
 from tocsin.sim.clients.publishers import Publisher
-from tocsin.sim.clients.readers import StreamReader
 from tocsin.sim.clients.soap import FORMS, BoxOwner, SoapPublisher, SoapSubscriber
 from tocsin.sim.clients.sockets import EventSocketClient, SocketClient
 from tocsin.sim.clients.state_writers import StateWriters
@@ -17,7 +17,6 @@ from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.plan import BrokerPlan
 from tocsin.sim.sinks import Sink
-from tocsin.sim.workload import POOL
 from tocsin.sim.world import World
 
 DISK_FULL_MS = (50, 400)
@@ -63,9 +62,7 @@ class Site:
         for each, events in enumerate(plan.performance):
             self._sockets.append(PerformanceProducer(machine, each, events))
             self._sockets.append(PerformanceConsumer(machine, each))
-        self._streams = [
-            StreamReader(machine, world.random.choice(POOL)) for _ in range(plan.streams)
-        ]
+        self._streams = [EventStreamReader(machine, each) for each in range(plan.streams)]
 
     def _soap_clients(
         self, network: Network, number: int
@@ -105,7 +102,7 @@ class Site:
         for client in [*self._soap, *self._sockets]:
             world.soon(0, 60, client.start)
         for stream in self._streams:
-            world.soon(0, 60, stream.connect)
+            world.soon(0, 60, stream.start)
         if plan.disk_full_at_ms is not None:
             world.after_ms(plan.disk_full_at_ms, self._fill_disk)
         if plan.sync_fails_at_ms is not None:
@@ -167,7 +164,7 @@ class Site:
         if (owed := self._state_writers.what_is_owed()) is not None:
             return owed
         for stream in self._streams:
-            if (owed := stream.is_owed()) is not None:
+            if (owed := stream.what_is_owed()) is not None:
                 return owed
         for socket in self._sockets:
             if (owed := socket.what_is_owed()) is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.broker.effects import Accepted
+from tocsin.broker.runtime import HttpAnswer
 from tocsin.event.event import Event
 from tocsin.sim.clients.rest import publish_request
 from tocsin.sim.machine import Machine
@@ -13,6 +14,7 @@ from tocsin.sim.network import Response
 from tocsin.sim.plan import PublisherPlan
 from tocsin.sim.workload import draw_event
 from tocsin.sim.world import Violation
+from tocsin.wire.api.problem import Problem
 
 PEER = "publisher.example:5000"
 ACCEPTED = 202
@@ -86,17 +88,18 @@ class Publisher:
         """The answer leaves the broker: what it speaks of must be on disk by now."""
         answer = response.answer
         if answer.status != ACCEPTED:
-            self._refused(answer.status)
+            self._refused(answer)
             return
         result = msgspec.json.decode(answer.body, type=Accepted)
         self._log.acknowledge(events, result)
         self._world.trace(f"acknowledge {self._source} {events[0].id}, event {result.first}")
         self._network.carry(lambda: self._acknowledged(int(events[0].id)))
 
-    def _refused(self, status: int) -> None:
-        if status not in TRY_AGAIN:
-            raise Violation(f"{self._source} was refused with {status}")
-        self._world.seen[f"publish refused: {status}"] += 1
+    def _refused(self, answer: HttpAnswer) -> None:
+        problem = msgspec.json.decode(answer.body, type=Problem)
+        if answer.status not in TRY_AGAIN:
+            raise Violation(f"{self._source} was refused: {problem}")
+        self._world.seen[f"publish refused: {problem.title}"] += 1
 
     def _acknowledged(self, number: int) -> None:
         if number in self._under_way:

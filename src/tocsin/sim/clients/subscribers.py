@@ -14,7 +14,7 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
 from tocsin.sim.checks.subscription import SubscriptionRecord
-from tocsin.sim.clients.readers import Puller
+from tocsin.sim.clients.pullers import Puller
 from tocsin.sim.clients.rest import (
     Members,
     check_answer,

@@ -11,6 +11,7 @@ import pytest
 
 from sim.mutations import HastyPort, Mutate
 from tocsin.access.session import Session
+from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.subscriber import SubscriptionView
@@ -126,6 +127,11 @@ def number_sent_events_one_too_low(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(simulated_services, "server_sent_event", low)
 
 
+def name_no_damage(patch: pytest.MonkeyPatch) -> None:
+    """Pass over damaged events in silence."""
+    patch.setattr(Broker, "report_corrupt", lambda self, sequences: None)
+
+
 REST_MUTATIONS: dict[Mutate, str] = {
     acknowledge_by_post_before_the_commit: "acknowledged and is not in the log",
     release_a_rest_box_at_once: "which its owner has not got",
@@ -134,6 +140,7 @@ REST_MUTATIONS: dict[Mutate, str] = {
     end_before_the_commit: "its end was answered before the commit",
     begin_a_stream_with_what_comes_next: "event stream .* not (got )?events?",
     number_sent_events_one_too_low: "event stream .* got an event .* that the log has not",
+    name_no_damage: "are damaged and not counted",
     forget_the_limits_of_a_change: "a change of its limits was answered with",
 }
 """Each mistake, and what a run may say of it first."""

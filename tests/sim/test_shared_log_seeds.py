@@ -80,7 +80,7 @@ def keep_a_window_for_each_broker(patch: pytest.MonkeyPatch) -> None:
 
 MUTATIONS: dict[Mutate, str] = {
     hand_on_what_is_heard_as_it_comes: "the code broke",
-    hear_nothing_while_a_commit_is_under_way: "has not got|is not acknowledged|waits for the disk|no rest after",
+    hear_nothing_while_a_commit_is_under_way: "has not got|waits for the disk|no rest after",
     keep_a_window_for_each_broker: "was stored as",
 }
 """Each mistake, and what a run may say of it first."""

@@ -42,6 +42,7 @@ DIRECTORY = "data"
 BOXES_DIRECTORY = "data/boxes"
 START_OPERATIONS_MAX = 40
 FLIPS = 4  # one after the other, each in an intact log
+DAMAGE_STAYS = 0.5  # the chance that nobody restores a copy
 DOWN_MS_MAX = 150
 
 
@@ -138,8 +139,13 @@ class Machine:
         is_sure = self.crashes > 0 and not self._is_unsure and is_confirmed
         if is_sure and self.world.fault(self.plan.damage):
             room, self.disk.bytes_max, self.disk.cut_at = self.disk.bytes_max, None, None
+            stays = self.member is None and self._damage_random.random() < DAMAGE_STAYS
             for _ in range(FLIPS):
-                flip_a_bit(self.world, self._damage_random, self.disk)
+                may_stay_in = DIRECTORY if stays and not self.checks.log.unreadable else None
+                unreadable = flip_a_bit(
+                    self.world, self._damage_random, self.disk, may_stay_in=may_stay_in
+                )
+                self.checks.log.unreadable.update(unreadable)
             self.disk.bytes_max = room
 
     def _new_process(self) -> Process:

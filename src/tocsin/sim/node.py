@@ -93,6 +93,7 @@ class SimNode:
         self._timer_ns: int | None = None
         self.streams: dict[int, StreamSink] = {}
         self._heard_ns = 0
+        self._came_across: set[int] = set()  # unreadable events
         store.follow(broker.head, self._heard)
         self.perform: dict[type, Callable[[Any], None]] = {
             do.Commit: self._commit,
@@ -254,12 +255,22 @@ class SimNode:
 
         def tell(events: list[Stored], through: int, corrupt: list[int]) -> None:
             self.broker.log_read(events, through, corrupt, self._clock.steady_ns)
+            self._check_named(corrupt)
             self.wake()
 
         self._world.seen["log read back"] += 1
         if any(view.lagging and view.waiting for view in self.broker.views()):
             self._world.seen["subscriber behind with a full window"] += 1
         self._disk_later(read)
+
+    def _check_named(self, corrupt: list[int]) -> None:
+        """The broker came across damaged events: it counts each, and says so once."""
+        self.checks.log.check_unreadable(corrupt)
+        self._came_across.update(corrupt)
+        if self.broker.counters.corrupt < len(self._came_across):
+            raise Violation(f"the events {sorted(self._came_across)} are damaged and not counted")
+        if corrupt:
+            self._world.seen["damage: a reader came across it"] += 1
 
     def _check_retention(self, effect: do.CheckRetention) -> None:
         def look() -> None:

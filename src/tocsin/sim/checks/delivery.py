@@ -136,7 +136,7 @@ class DeliveryCheck:
         record.checked_to = max(record.checked_to, numbers[0] - 1)
 
     def _owes(self, record: SubscriptionRecord, seq: int) -> bool:
-        return record.must_get(seq, self.log.events[seq])
+        return seq not in self.log.unreadable and record.must_get(seq, self.log.events[seq])
 
     def took(self, record: SubscriptionRecord, events: Iterable[Stored]) -> None:
         """A sink answered yes, or a client has what it pulled; the broker may not know yet."""

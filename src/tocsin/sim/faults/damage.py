@@ -2,7 +2,8 @@
 
 A broker that starts on it must notice and say so, or find everything as it was: no event with other
 bytes, and nothing missing that is not named. What it found is then thrown away, as an operator does
-who restores a copy, and the run goes on with the files as they were.
+who restores a copy, and the run goes on with the files as they were; or, where nothing but an event
+is hit, the broker runs on with the damage, as one does whose operator has no copy.
 """
 
 from __future__ import annotations
@@ -29,10 +30,14 @@ class _Contents:
     dead_letters: dict[str, bytes]
     events: dict[int, Stored]
     corrupt: list[int]  # what it says that it cannot read
+    is_misshapen: bool  # as a file of SQLite
 
 
-def flip_a_bit(world: World, random: Random, disk: FaultyDisk) -> None:
-    """Open the log with a bit flipped, compare, and put everything back."""
+def flip_a_bit(
+    world: World, random: Random, disk: FaultyDisk, *, may_stay_in: str | None
+) -> list[int]:
+    """Open the log with a bit flipped and compare. Then put everything back; or leave it so, if a
+    broker can run on with that. Returns the events that are unreadable from now on."""
     files = disk.copy()
     path = random.choice(sorted(files))
     directory = path.rpartition("/")[0]
@@ -43,12 +48,27 @@ def flip_a_bit(world: World, random: Random, disk: FaultyDisk) -> None:
         bit = random.randrange(size * 8)
         disk.flip_bit(path, bit)
         what = f"bit {bit} of {path}"
+        damaged = disk.copy()
         try:
-            _compare(world, what, intact, _read(disk, directory))
+            found = _read(disk, directory)
+            _compare(world, what, intact, found)
+            if directory == may_stay_in and _is_bearable(intact, found):
+                disk.restore(damaged)
+                world.trace(f"the broker runs on without the events {found.corrupt}")
+                world.seen["damage: the broker runs on with it"] += 1
+                return found.corrupt
         except TocsinError as error:
             world.trace(f"{what} flipped: {error.code}")
             world.seen["damage: the start is refused"] += 1
     disk.restore(files)
+    return []
+
+
+def _is_bearable(intact: _Contents, found: _Contents) -> bool:
+    """True if some events are unreadable, and neither the state nor the pages of the file are
+    another: SQLite may stop at a damaged page at any later write, and then rightly does."""
+    is_same = found.snapshot == intact.snapshot and not intact.corrupt
+    return bool(found.corrupt) and is_same and not found.is_misshapen
 
 
 def _read(disk: FaultyDisk, directory: str) -> _Contents:
@@ -61,6 +81,7 @@ def _read(disk: FaultyDisk, directory: str) -> _Contents:
             dead_letters=dict(reader.dead_letters(limit=DEAD_LETTERS_MAX).letters),
             events={stored.seq: stored for stored in page.events},
             corrupt=page.corrupt,
+            is_misshapen=bool(page.corrupt) and bool(reader.check().damage),
         )
     finally:
         disk.kill()  # what it would write when it is closed is not wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -116,7 +117,7 @@ def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) 
 
 
 def test_what_another_broker_appended_is_current_here_too(tmp_path: Path) -> None:
-    shared = SharedEvents()
+    shared = SharedEvents(threading.RLock())
     store = memory_store(shared)
     other = memory_store(shared)
     other.open_window(duplicates_window=10, clock_jump_ns=10**18)

@@ -26,7 +26,6 @@ from tocsin.sim.faults.clock import MachineClock
 from tocsin.sim.faults.crashes import CrashKind, CrashPoint, PlannedCrashes
 from tocsin.sim.faults.damage import flip_a_bit
 from tocsin.sim.faults.disk import FaultyDisk
-from tocsin.sim.faults.shared_log import SharedLog, SharedLogClient
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.node import SimNode, dead_letters
 from tocsin.sim.plan import SECONDS_LONG, BrokerPlan
@@ -34,6 +33,7 @@ from tocsin.sim.port import CheckedPort
 from tocsin.sim.process import Process
 from tocsin.sim.runtime import SimTask
 from tocsin.sim.services import Services
+from tocsin.sim.shared_log import SharedLog, SharedLogClient
 from tocsin.sim.world import Violation, World
 from tocsin.store.store import Store
 from tocsin.store.vfs import PowerCut

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tocsin.sim.faults.crashes import CrashPoint
-from tocsin.sim.faults.shared_log import SharedLog
 from tocsin.sim.network import Network
 from tocsin.sim.overlay.overlay import Overlay
 from tocsin.sim.plan import Plan, draw_plan
+from tocsin.sim.shared_log import SharedLog
 from tocsin.sim.site import Site
 from tocsin.sim.world import Violation, World
 

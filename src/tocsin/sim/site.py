@@ -12,10 +12,10 @@ from tocsin.sim.clients.sockets import EventSocketClient, SocketClient
 from tocsin.sim.clients.state_writers import StateWriters
 from tocsin.sim.clients.subscribers import Subscribers, soap_url, webhook_url
 from tocsin.sim.faults.crashes import CrashKind
-from tocsin.sim.faults.shared_log import SharedLog
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.plan import BrokerPlan
+from tocsin.sim.shared_log import SharedLog
 from tocsin.sim.sinks import Sink
 from tocsin.sim.world import World
 

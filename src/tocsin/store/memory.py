@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
-from threading import RLock
 
 from tocsin.broker.delivery.follower import event_weight
 from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Listener, Page
@@ -23,12 +23,13 @@ from tocsin.store.split import SplitStore
 class SharedEvents:
     """The events that every broker on this log sees, with the one rule that numbers them."""
 
-    def __init__(self) -> None:
+    def __init__(self, lock: AbstractContextManager[object] | None = None) -> None:
+        """`lock`: a reentrant one, if the brokers append from threads of their own."""
         self.held: list[Stored] = []  # replaced when it is trimmed: a reader keeps what it has
         self.last_seq = 0
         self.numbering: Numbering | None = None
         self.logs: list[MemoryLog] = []
-        self.lock = RLock()  # brokers append from threads of their own
+        self.lock = nullcontext() if lock is None else lock
 
     @property
     def first_seq(self) -> int:

@@ -8,6 +8,7 @@ is hit, the broker runs on with the damage, as one does whose operator has no co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from random import Random
 
@@ -20,6 +21,7 @@ from tocsin.store.store import Store
 
 EVENTS_MAX = 100_000
 DEAD_LETTERS_MAX = 10_000
+AIMED_BYTES = 30  # of the data: an event is in one piece so far
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,9 @@ def flip_a_bit(
     intact = _read(disk, directory)
     disk.restore(files)
     size = disk.file_bytes(path)
+    aimed = _aimed(random, disk, files, intact) if directory == may_stay_in else None
     if size:
-        bit = random.randrange(size * 8)
+        path, bit = aimed or (path, random.randrange(size * 8))
         disk.flip_bit(path, bit)
         what = f"bit {bit} of {path}"
         damaged = disk.copy()
@@ -62,6 +65,21 @@ def flip_a_bit(
             world.seen["damage: the start is refused"] += 1
     disk.restore(files)
     return []
+
+
+def _aimed(
+    random: Random, disk: FaultyDisk, files: Iterable[str], intact: _Contents
+) -> tuple[str, int] | None:
+    """A bit of an event in the log, where bits at random seldom are. None if it is only in the
+    write-ahead log, which ends at a bit that is wrong."""
+    if not intact.events:
+        return None
+    data = random.choice(list(intact.events.values())).event.data or b""
+    for path in sorted(files):
+        place = disk.place_of(path, data) if data and not path.endswith("-wal") else -1
+        if place >= 0:
+            return path, (place + random.randrange(min(len(data), AIMED_BYTES))) * 8
+    return None
 
 
 def _is_bearable(intact: _Contents, found: _Contents) -> bool:

@@ -40,6 +40,9 @@ def flip_a_bit(
 ) -> list[int]:
     """Open the log with a bit flipped and compare. Then put everything back; or leave it so, if a
     broker can run on with that. Returns the events that are unreadable from now on."""
+    if may_stay_in is not None:
+        Store.open(may_stay_in, vfs=disk.name).close()  # what was written ahead goes to the log
+        disk.kill()
     files = disk.copy()
     path = random.choice(sorted(files))
     directory = path.rpartition("/")[0]

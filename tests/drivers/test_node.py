@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from tocsin.drivers.logger import Logger
 from tocsin.errors import ShuttingDown
 from tocsin.event.event import Event
 from tocsin.event.filter import EVERYTHING
-from tocsin.event.stored import Append, StateChange, Stored
+from tocsin.event.stored import Append, StateChange
 from tocsin.event.subscription import Kind, SoapTerms, Subscription
 from tocsin.event.topic import TopicPattern
 from tocsin.store.memory import SharedEvents, memory_store
@@ -116,16 +117,14 @@ def test_a_letter_is_answered_while_the_node_runs_and_not_after(tmp_path: Path) 
 
 
 def test_what_another_broker_appended_is_current_here_too(tmp_path: Path) -> None:
-    shared = SharedEvents()
-    received: list[Callable[[list[Stored]], None]] = []
-    store = memory_store(shared, lambda events: received[0](events))
+    shared = SharedEvents(threading.RLock())
+    store = memory_store(shared)
     other = memory_store(shared)
     other.open_window(duplicates_window=10, clock_jump_ns=10**18)
 
     async def main() -> None:
         settings, _ = load({"http.address": "127.0.0.1:0", "log.directory": str(tmp_path)}, {})
         app = Application(settings, store, Logger())
-        received.append(app.node.appended)
         try:
             publishing = asyncio.ensure_future(publish(app, "a/x"))
             while store.last_seq == 0:  # ours is in the log, and not yet handed on

@@ -109,6 +109,18 @@ def forget_one_event_too_many(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Numbering, "keep", short)
 
 
+def remember_one_event_too_many(patch: pytest.MonkeyPatch) -> None:
+    """Let the duplicates window be one event too long."""
+    keep = Numbering.keep
+
+    def long(self: Numbering) -> None:
+        self._window += 1
+        keep(self)
+        self._window -= 1
+
+    patch.setattr(Numbering, "keep", long)
+
+
 def remember_what_was_not_stored(patch: pytest.MonkeyPatch) -> None:
     """Take an event for a repeat whose commit failed."""
     patch.setattr(Numbering, "undo", lambda self, applied: None)
@@ -268,7 +280,7 @@ class _Nobody:
         pass
 
 
-class _HastyPort:
+class HastyPort:
     """A port that answers a publisher when its events were handed to the broker."""
 
     def __init__(self, port: Any) -> None:
@@ -287,7 +299,7 @@ def acknowledge_by_socket_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     init = EventSocket.__init__
 
     def hasty(self: EventSocket, port: Any, *rest: Any) -> None:
-        init(self, _HastyPort(port), *rest)  # type: ignore[arg-type]
+        init(self, HastyPort(port), *rest)  # type: ignore[arg-type]
 
     patch.setattr(EventSocket, "__init__", hasty)
 
@@ -297,7 +309,7 @@ def acknowledge_on_the_blackboard_before_the_commit(patch: pytest.MonkeyPatch) -
     init = BoardSocket.__init__
 
     def hasty(self: BoardSocket, port: Any, *rest: Any) -> None:
-        init(self, _HastyPort(port), *rest)  # type: ignore[arg-type]
+        init(self, HastyPort(port), *rest)  # type: ignore[arg-type]
 
     patch.setattr(BoardSocket, "__init__", hasty)
 
@@ -353,6 +365,7 @@ MUTATIONS: dict[Mutate, str] = {
     do_not_sync: "the log (begins|ends) with|does not start again|is not in the log|is lost",
     forget_repeats_at_a_restart: "was stored as",
     forget_one_event_too_many: "was stored as",
+    remember_one_event_too_many: "was taken for a repeat",
     remember_what_was_not_stored: "was not applied as it was sent",
     skip_an_event_when_catching_up: (
         "before event|and not event|has not got|its cursor is at|was trimmed"

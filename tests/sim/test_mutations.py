@@ -8,18 +8,20 @@ from collections.abc import Iterable
 import pytest
 
 from sim.mutations import MUTATIONS, Mutate
+from sim.rest_mutations import REST_MUTATIONS
 from tocsin.sim.run import run_seed
 
 SEEDS_MAX = 1_000
+ALL_MUTATIONS = MUTATIONS | REST_MUTATIONS
 
 
-@pytest.mark.parametrize("mutate", MUTATIONS, ids=lambda mutate: mutate.__name__)
+@pytest.mark.parametrize("mutate", ALL_MUTATIONS, ids=lambda mutate: mutate.__name__)
 def test_a_mistake_is_caught_within_a_thousand_seeds(
     mutate: Mutate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mutate(monkeypatch)
 
-    assert_is_caught(mutate, range(SEEDS_MAX), MUTATIONS[mutate])
+    assert_is_caught(mutate, range(SEEDS_MAX), ALL_MUTATIONS[mutate])
 
 
 def assert_is_caught(mutate: Mutate, seeds: Iterable[int], expected: str) -> None:

@@ -10,9 +10,9 @@ import pytest
 from tocsin.broker.effects import Accepted
 from tocsin.broker.log import EventStore
 from tocsin.event.event import Event
-from tocsin.event.stored import START_AT_END, Append, Arrival, StateChange
+from tocsin.event.stored import START_AT_END, Append, Arrival, StateChange, Stored
 from tocsin.event.topic import TopicPattern
-from tocsin.store.memory import memory_store
+from tocsin.store.memory import SharedEvents, memory_store
 from tocsin.store.store import Store
 
 S = 1_000_000_000
@@ -238,3 +238,42 @@ def test_a_durable_store_goes_on_after_it_was_closed(tmp_path: Path) -> None:
     assert [s.received_ns for s in again.reader().read(5, 9).events] == [10 * S, 10 * S]
     assert again.reader().service_state() == {"a": b"1"}
     again.close()
+
+
+def test_a_broker_hears_nothing_of_what_it_appends_itself(store: EventStore) -> None:
+    heard: list[list[Stored]] = []
+    store.follow(0, heard.append)
+
+    offer(store, [1])
+
+    assert heard == []
+
+
+@pytest.mark.parametrize("after", [0, 1])
+def test_who_follows_hears_of_what_others_append_in_order(after: int) -> None:
+    """SQLite has one writer, so there is no other to hear of."""
+    shared = SharedEvents()
+    one, two = ready(memory_store(shared)), ready(memory_store(shared))
+    offer(two, [1])
+    heard: list[int] = []
+
+    one.follow(after, lambda events: heard.extend(stored.seq for stored in events))
+    offer(two, [2, 3])
+    offer(one, [4])
+    offer(two, [4], [5])
+
+    assert heard == [seq for seq in (1, 2, 3, 5) if seq > after]
+
+
+def test_another_listener_takes_the_place_of_the_former() -> None:
+    shared = SharedEvents()
+    one, two = ready(memory_store(shared)), ready(memory_store(shared))
+    former: list[list[Stored]] = []
+    heard: list[list[Stored]] = []
+    one.follow(0, former.append)
+    one.follow(0, heard.append)
+
+    offer(two, [1])
+
+    assert former == []
+    assert [stored.seq for stored in heard[0]] == [1]

@@ -17,8 +17,10 @@ from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.lane import Redrive
 from tocsin.broker.delivery.outcome import Outcome
 from tocsin.broker.effects import Commit, Effect, Reply, Stop, Token
+from tocsin.broker.fanout import Fanout
 from tocsin.broker.in_flight import InFlightCommit
 from tocsin.broker.intake import Intake
+from tocsin.broker.log_order import LogOrder
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.push_lanes import PushLanes
@@ -27,9 +29,9 @@ from tocsin.broker.retention import Retention
 from tocsin.broker.service_state import ServiceState
 from tocsin.broker.skipped_filters import SkippedFilters
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import MATCHING_NS_MAX, State
+from tocsin.broker.state import State
 from tocsin.broker.streams import Streams
-from tocsin.broker.subscriber import Stream, Subscriber, SubscriptionView, view
+from tocsin.broker.subscriber import Subscriber, SubscriptionView, view
 from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
@@ -61,12 +63,13 @@ class Broker:
         self.interest = state.interest  # to be asked: what anybody wants now
         self._intake = Intake(options)
         self.refuse = self._intake.refuse
-        self._skipped_filters = SkippedFilters(state)
-        self._catchup = Catchup(state, self._skipped_filters)
+        skipped_filters = SkippedFilters(state)
+        self._catchup = Catchup(state, skipped_filters)
         self._push_lanes = lanes = PushLanes(state, self._catchup, addresses_of)
         self.unreachable, self.peer_connected = lanes.unreachable, lanes.peer_connected
         self.boxes = boxes = Boxes(state, self._catchup)
-        self._streams = Streams(state, self._catchup)
+        self._streams = streams = Streams(state, self._catchup)
+        self._fanout = Fanout(state, self._catchup, lanes, boxes, streams, skipped_filters)
         self._registry = Registry(state, self._catchup, lanes, boxes, is_trusted)
         self.want, self.confirm = self._registry.want, self._registry.confirm
         self._service_state = ServiceState(state)
@@ -74,6 +77,8 @@ class Broker:
         self._retention = Retention(state, self._catchup, self._streams)
         self.clock = Clock(state, self._registry, self._retention)
         self._committing: InFlightCommit | None = None
+        self._applied: Applied | None = None  # to the log, and not all before it is known
+        self._log_order = LogOrder()
         self._save_at_ns = self._hold_until_ns = 0
         self._disk_is_full = self._stopped = False
         self._corrupt_seen: set[int] = set()
@@ -202,28 +207,60 @@ class Broker:
 
     # What became of effects
 
-    def committed(self, applied: Applied, first_seq: int, now_ns: int) -> None:
-        """The commit under way is on disk. `first_seq` is the oldest event the log still has."""
+    def committed(self, applied: Applied, first_seq: int, now_ns: int) -> list[Stored]:
+        """The commit under way is on disk. `first_seq` is the oldest event the log still has.
+
+        Returns what is handed on now, in the log's order: usually the events of this commit.
+        """
         assert self._committing is not None
-        (done, self._committing), state = (self._committing, None), self._state
-        state.committing = StateChange()
+        state = self._state
         state.first = first_seq
         if self._disk_is_full:
             self._disk_is_full = False
             state.note("info", "the disk has room again")
-        self.counters.commits += bool(applied.events) or not done.change.is_empty()
-        self._acknowledge(done.publishers, applied)
-        self._hand_on(applied.events, now_ns)
+        self.counters.commits += bool(applied.events) or not self._committing.change.is_empty()
+        self._acknowledge(self._committing.publishers, applied)
+        if not self._log_order and applied.last_seq == state.head + len(applied.events):
+            self._fanout.hand_on(applied.events, now_ns)
+            self._finish(applied, now_ns)
+            return applied.events
+        self._log_order.add(applied.events)
+        self._applied = applied
+        return self._hand_on_in_order(now_ns)
+
+    def appended(self, events: list[Stored], now_ns: int) -> list[Stored]:
+        """Another broker appended these. Returns what is handed on now, in the log's order."""
+        head = self._state.head
+        self._log_order.add(stored for stored in events if stored.seq > head)
+        return self._hand_on_in_order(now_ns)
+
+    def _hand_on_in_order(self, now_ns: int) -> list[Stored]:
+        """A commit is done when all that the log had by then is handed on: whoever subscribed with
+        it begins there. What follows comes after."""
+        state, applied = self._state, self._applied
+        run: list[Stored] = []
+        if applied is not None:
+            run = self._log_order.take(state.head, applied.last_seq)
+            self._fanout.hand_on(run, now_ns)
+            if state.head < applied.last_seq:
+                return run  # others appended something before it that we have yet to hear of
+            self._applied = None
+            self._finish(applied, now_ns)
+        rest = self._log_order.take(state.head)
+        self._fanout.hand_on(rest, now_ns)
+        return run + rest
+
+    def _finish(self, applied: Applied, now_ns: int) -> None:
+        """Do what waited for the commit."""
+        assert self._committing is not None
+        (done, self._committing), state = (self._committing, None), self._state
+        state.committing = StateChange()
         for pending in done.pending:
             state.reply(pending.token, pending.apply(applied, now_ns))
         state.out += done.replies
         state.out += done.ends
-        if done.change.trim_to >= first_seq:  # the log lets go of a bounded number at a time
+        if done.change.trim_to >= state.first:  # the log lets go of a bounded number at a time
             state.unsaved.trim_to = max(state.unsaved.trim_to, done.change.trim_to)
-
-    def appended(self, events: list[Stored], now_ns: int) -> None:
-        """Another broker appended these; they come in the log's order, as our own commits do."""
-        self._hand_on(events, now_ns)
 
     def _acknowledge(self, publishers: list[Token], applied: Applied) -> None:
         """Answer the publishers: it is on disk."""
@@ -232,51 +269,6 @@ class Broker:
             self.counters.acknowledged += accepted.accepted
             self.counters.duplicates += accepted.duplicates
             out.append(Reply(token, accepted))
-
-    def _hand_on(self, events: list[Stored], now_ns: int) -> None:
-        """Match what is in the log now and give it to everybody who is up to date."""
-        if not events:
-            return
-        state = self._state
-        assert events[0].seq == state.head + 1, "events come in the log's order, and all of them"
-        state.head = events[-1].seq
-        matcher, by_key = state.matcher, state.by_key
-        direct: dict[int, list[Stored]] = {}
-        woken: dict[int, Subscriber] = {}
-        until_ns = state.stopwatch() + MATCHING_NS_MAX
-        for stored in events:
-            if state.stopwatch() > until_ns:
-                self._catchup.take_over(stored.seq - 1)
-                break
-            for key in matcher.match(stored.event):
-                reader = by_key[key]
-                follower = reader.follower
-                if not follower.live:
-                    continue
-                if isinstance(reader, Stream):
-                    taken = self._streams.offer(reader, stored, direct)
-                else:
-                    dropped = follower.dropped
-                    taken = follower.offer(stored)
-                    woken[key] = reader
-                    self.counters.dropped += follower.dropped - dropped
-                if not taken:
-                    follower.live, follower.scanned_to = False, stored.seq - 1
-            if matcher.gave_up:
-                self._skipped_filters.report(matcher.gave_up, stored)
-        self._streams.write(direct)
-        for reader in woken.values():
-            self._wake(reader, now_ns)
-
-    def _wake(self, reader: Subscriber | Stream, now_ns: int) -> None:
-        if isinstance(reader, Stream):
-            self._streams.wake(reader)
-            return
-        self._state.moved(reader)
-        if reader.lane is not None:
-            self._push_lanes.wake_for(reader, now_ns)
-        else:
-            self.boxes.wake(reader)
 
     def commit_failed(self, error: DiskFull | DiskFailed, now_ns: int) -> None:
         """The commit under way is not on disk, and nothing of it was stored."""
@@ -310,7 +302,7 @@ class Broker:
         """The page that `ReadLog` asked for; it covers everything up to `through`."""
         self.report_corrupt(corrupt)
         for reader in self._catchup.read(events, through):
-            self._wake(reader, now_ns)
+            self._fanout.wake(reader, now_ns)
 
     def report_corrupt(self, sequences: list[int]) -> None:
         """Somebody came across records that fail their checksum; each is reported once."""

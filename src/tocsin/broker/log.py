@@ -16,6 +16,8 @@ from tocsin.event.event import Event
 from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.topic import TopicPattern
 
+Listener = Callable[[list[Stored]], None]
+
 READ_BYTES_MAX = (
     8 << 20
 )  # what one page of events may hold in memory, unless the options say otherwise
@@ -129,7 +131,13 @@ class Log(Protocol):
         """
 
     def trim(self, through: int) -> None:
-        """Events up to this one may go; perhaps not all at once."""
+        """Events up to this one may go; perhaps not all at once, and not before every broker that
+        appends here has said so."""
+
+    def follow(self, after: int, listener: Listener) -> None:
+        """Call the listener with what other brokers append past `after`, each event once, in their
+        order: what is there now at once, the rest as it comes, from whatever thread that is. A
+        later call takes the place of the former. A log with one writer never calls it."""
 
 
 class StateStore(Protocol):
@@ -155,6 +163,9 @@ class EventStore(Protocol):
 
     def commit(self, append: Append, change: StateChange) -> Applied:
         """Apply both. Raises as `Log.append` does."""
+
+    def follow(self, after: int, listener: Listener) -> None:
+        """As `Log.follow`."""
 
     def reader(self) -> OpenReader:
         """For one more thread."""

@@ -8,6 +8,7 @@ import secrets
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -96,8 +97,8 @@ class Node:
         self._running, self._now_ns, self._timer_ns = False, 0, 0
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._appended: list[Stored] = []  # by others, not yet handed on
         self._perform = self._performers()
+        store.follow(self.broker.head, self._heard)
         self.schedule_run()
 
     def _recovered(self, options: BrokerOptions, store: EventStore, lower_bound_ns: int) -> Broker:
@@ -225,12 +226,12 @@ class Node:
     def _written(self, commit: do.Commit, outcome: Applied | DiskFull | DiskFailed) -> None:
         try:
             if isinstance(outcome, Applied):
-                self._remember(outcome.events, commit.append.bytes)
                 for listener in self.observers.dead_letters if commit.change.dead else ():
                     listener(commit.change.dead)
-                self.broker.committed(outcome, self._store.first_seq, self._clock.now_ns())
-                if self._appended:
-                    self._hand_on_appended()
+                first_seq, now_ns = self._store.first_seq, self._clock.now_ns()
+                events = self.broker.committed(outcome, first_seq, now_ns)
+                is_own = events is outcome.events
+                self._remember(events, commit.append.bytes if is_own else sum(map(weight, events)))
             else:
                 self.broker.commit_failed(outcome, self._clock.now_ns())
         except Exception as error:
@@ -242,24 +243,20 @@ class Node:
         for listener in self.observers.committed:
             listener(events)
 
-    def appended(self, events: list[Stored]) -> None:
-        """Another broker appended these to the log. On the loop; a commit of our own that is under
-        way may have lower numbers, so they may have to wait for it."""
-        self._appended += events
+    def _heard(self, events: list[Stored]) -> None:
+        """Another broker appended these to the log. In any thread."""
+        with suppress(RuntimeError):  # the loop is closed
+            self.loop.call_soon_threadsafe(self._appended, events)
+
+    def _appended(self, events: list[Stored]) -> None:
+        if self.stopping and self.broker.is_idle():
+            return  # the next broker on this state finds them in the log
         try:
-            self._hand_on_appended()
+            known = self.broker.appended(events, self._clock.now_ns())
+            self._remember(known, sum(map(weight, known)))
         except Exception as error:
             self._bug(error)
         self.schedule_run()
-
-    def _hand_on_appended(self) -> None:
-        head, waiting = self.broker.head, self._appended
-        count = next(
-            (n for n, each in enumerate(waiting) if each.seq != head + 1 + n), len(waiting)
-        )
-        events, self._appended = waiting[:count], waiting[count:]
-        self._remember(events, sum(map(weight, events)))
-        self.broker.appended(events, self._clock.now_ns())
 
     def _read_log(self, effect: do.ReadLog) -> None:
         recent = self.recent.page(effect.after, effect.limit)

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
+from tocsin.broker.log import EventStore
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot, load_snapshot
 from tocsin.broker.state import CLOCK
@@ -32,6 +33,7 @@ from tocsin.sim.port import CheckedPort
 from tocsin.sim.process import Process
 from tocsin.sim.runtime import SimTask
 from tocsin.sim.services import Services
+from tocsin.sim.shared_log import SharedLog, SharedLogClient
 from tocsin.sim.world import Violation, World
 from tocsin.store.store import Store
 from tocsin.store.vfs import PowerCut
@@ -40,6 +42,7 @@ DIRECTORY = "data"
 BOXES_DIRECTORY = "data/boxes"
 START_OPERATIONS_MAX = 40
 FLIPS = 4  # one after the other, each in an intact log
+DAMAGE_STAYS = 0.5  # the chance that nobody restores a copy
 DOWN_MS_MAX = 150
 
 
@@ -52,7 +55,15 @@ class Member(Protocol):
 class Machine:
     """One broker of a world, over all its crashes."""
 
-    def __init__(self, world: World, plan: BrokerPlan, network: Network, number: int) -> None:
+    def __init__(
+        self,
+        world: World,
+        plan: BrokerPlan,
+        network: Network,
+        number: int,
+        shared: SharedLog | None = None,
+    ) -> None:
+        """`shared`: the log that it has in common with others, instead of one on its disk."""
         self.host = f"broker-{number}.example"
         self.plan = plan
         self.world = world
@@ -63,8 +74,10 @@ class Machine:
         self.clock = MachineClock(world, str(number))
         self.check_service_state: Callable[[Snapshot], None] = _ignore
         self.box_options = replace(plan.options, retain_age_s=plan.box_retain_s, retain_bytes=None)
-        self.checks = self._checks(plan.options)
-        self.box_checks = self._checks(self.box_options)
+        self._shared = None if shared is None else SharedLogClient(shared, self.disk)
+        own_check = None if shared is None else shared.check
+        self.checks = self._checks(plan.options, own_check)
+        self.box_checks = self._checks(self.box_options, None)
         self.delivery = Delivery(world, self.checks, self)
         self.member: Member | None = None  # its part in the overlay, if it has one
         self._planned = PlannedCrashes(plan.crashes)
@@ -74,11 +87,11 @@ class Machine:
         self._ids = Random(f"ids {world.seed} {number}")
         network.hosts[self.host] = self
 
-    def _checks(self, options: BrokerOptions) -> DeliveryCheck:
+    def _checks(self, options: BrokerOptions, log: LogCheck | None) -> DeliveryCheck:
         return DeliveryCheck(
             self.world,
             self.clock,
-            LogCheck(options.duplicates_window),
+            log or LogCheck(options.duplicates_window),
             AttemptCheck(self.world, options.retry),
             all_may_drop=options.backlog_age_s < SECONDS_LONG,
         )
@@ -126,8 +139,13 @@ class Machine:
         is_sure = self.crashes > 0 and not self._is_unsure and is_confirmed
         if is_sure and self.world.fault(self.plan.damage):
             room, self.disk.bytes_max, self.disk.cut_at = self.disk.bytes_max, None, None
+            stays = self.member is None and self._damage_random.random() < DAMAGE_STAYS
             for _ in range(FLIPS):
-                flip_a_bit(self.world, self._damage_random, self.disk)
+                may_stay_in = DIRECTORY if stays and not self.checks.log.unreadable else None
+                unreadable = flip_a_bit(
+                    self.world, self._damage_random, self.disk, may_stay_in=may_stay_in
+                )
+                self.checks.log.unreadable.update(unreadable)
             self.disk.bytes_max = room
 
     def _new_process(self) -> Process:
@@ -161,7 +179,7 @@ class Machine:
     def _open_node(
         self, process: Process, directory: str, options: BrokerOptions, checks: DeliveryCheck
     ) -> SimNode:
-        store = Store.open(directory, vfs=self.disk.name)
+        store = self._open_store(directory)
         reader = store.reader()
         checks.log.compare(store, reader)
         snapshot = load_snapshot(store, options)
@@ -183,6 +201,11 @@ class Machine:
         node = SimNode(process, options, broker, store, checks)
         process.nodes.append(node)
         return node
+
+    def _open_store(self, directory: str) -> EventStore:
+        if self._shared is not None and directory == DIRECTORY:
+            return self._shared.open()
+        return Store.open(directory, vfs=self.disk.name)
 
     def _ended(self, kind: CrashKind) -> None:
         """A process is over; the next one starts a little later."""

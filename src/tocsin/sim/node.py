@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
+from tocsin.broker.delivery.follower import weight
 from tocsin.broker.log import EventStore, OpenReader, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
@@ -21,6 +22,7 @@ from tocsin.broker.port import StreamSink
 from tocsin.broker.recent.events import Recent
 from tocsin.broker.retention import retention_reach
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
+from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.faults.clock import MachineClock
@@ -36,6 +38,7 @@ Outcome = Applied | DiskFull | DiskFailed  # of a commit
 
 COMMIT_OPERATIONS_MAX = 14  # of the disk; most commits take fewer
 DEAD_LETTERS_MAX = 10_000
+HEARD_MS_MAX = 20.0  # until a broker hears of what another one appended
 
 
 class NodeProcess(Host, Protocol):
@@ -89,6 +92,9 @@ class SimNode:
         self._is_flushing = False
         self._timer_ns: int | None = None
         self.streams: dict[int, StreamSink] = {}
+        self._heard_ns = 0
+        self._came_across: set[int] = set()  # unreadable events
+        store.follow(broker.head, self._heard)
         self.perform: dict[type, Callable[[Any], None]] = {
             do.Commit: self._commit,
             do.ReadLog: self._read_log,
@@ -217,11 +223,28 @@ class SimNode:
 
     def _written(self, commit: do.Commit, outcome: Outcome) -> None:
         if isinstance(outcome, Applied):
-            self.recent.add(outcome.events, commit.append.bytes)
-            self.broker.committed(outcome, self.store.first_seq, self._clock.steady_ns)
+            known = self.broker.committed(outcome, self.store.first_seq, self._clock.steady_ns)
+            self.recent.add(known, sum(map(weight, known)))
         else:
             self.broker.commit_failed(outcome, self._clock.steady_ns)
         self._flush()
+
+    def _heard(self, events: list[Stored]) -> None:
+        """Another broker appended these. The news comes later, and in order."""
+        due_ns = self._world.now_ns + int(self._world.random.uniform(0, HEARD_MS_MAX) * NS_PER_MS)
+        self._heard_ns = max(self._heard_ns, due_ns)
+        after_ms = (self._heard_ns - self._world.now_ns) / NS_PER_MS
+
+        def hear() -> None:
+            if self._process.is_alive and self.store.last_seq > events[-1].seq:
+                self._world.seen["shared log: another broker's events come late"] += 1
+            known = self.broker.appended(events, self._clock.steady_ns)
+            if [each.seq for each in known] != [each.seq for each in events]:
+                self._world.seen["shared log: events wait for those before them"] += 1
+            self.recent.add(known, sum(map(weight, known)))
+            self.wake()
+
+        self._process.later(after_ms, after_ms, hear)
 
     def _read_log(self, effect: do.ReadLog) -> None:
         def read() -> None:
@@ -232,12 +255,22 @@ class SimNode:
 
         def tell(events: list[Stored], through: int, corrupt: list[int]) -> None:
             self.broker.log_read(events, through, corrupt, self._clock.steady_ns)
+            self._check_named(corrupt)
             self.wake()
 
         self._world.seen["log read back"] += 1
         if any(view.lagging and view.waiting for view in self.broker.views()):
             self._world.seen["subscriber behind with a full window"] += 1
         self._disk_later(read)
+
+    def _check_named(self, corrupt: list[int]) -> None:
+        """The broker came across damaged events: it counts each, and says so once."""
+        self.checks.log.check_unreadable(corrupt)
+        self._came_across.update(corrupt)
+        if self.broker.counters.corrupt < len(self._came_across):
+            raise Violation(f"the events {sorted(self._came_across)} are damaged and not counted")
+        if corrupt:
+            self._world.seen["damage: a reader came across it"] += 1
 
     def _check_retention(self, effect: do.CheckRetention) -> None:
         def look() -> None:

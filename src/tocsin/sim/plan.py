@@ -14,6 +14,7 @@ from tocsin.sim.overlay_plan import OverlayPlan, draw_overlay, search
 SECONDS_LONG = 10_000.0  # longer than any run
 OVERLAY_SHARE = 1 / 8  # of all seeds, whose brokers are linked
 SEARCH_SHARE = 1 / 2  # of those, in which much is discovered
+SHARED_LOG_SHARE = 1 / 16  # of all seeds, whose brokers append to one log
 OVERLAY_BROKERS = (2, 3, 3, 4)
 PACES_MS = (5.0, 100.0, 400.0)  # of publishers there: links fail and return meanwhile
 
@@ -79,16 +80,20 @@ class Plan:
     weather: Weather
     brokers: tuple[BrokerPlan, ...]
     overlay: OverlayPlan | None = None
+    shares_log: bool = False
 
 
 def draw_plan(random: Random, seed: int) -> Plan:
     shape = Random(f"overlay {seed}")
-    if shape.random() < OVERLAY_SHARE:
+    drawn = shape.random()
+    if drawn < OVERLAY_SHARE:
         plan = draw_linked(random, shape, shape.choice(OVERLAY_BROKERS))
         asking = Random(f"searches {seed}")
         if plan.overlay is None or asking.random() >= SEARCH_SHARE:
             return plan
         return replace(plan, overlay=search(plan.overlay, asking))
+    if drawn < OVERLAY_SHARE + SHARED_LOG_SHARE:
+        return draw_shared(random)
     brokers = random.choice((1, 1, 2, 3))
     return Plan(
         weather=_weather(random),
@@ -101,6 +106,26 @@ def draw_linked(random: Random, shape: Random, brokers: int) -> Plan:
     that comes under another id on that way would go round."""
     plans = tuple(_linked(random, _broker(random, share=1 / (2 * brokers))) for _ in range(brokers))
     return Plan(_weather(random), plans, draw_overlay(shape, brokers))
+
+
+def draw_shared(random: Random) -> Plan:
+    """Two brokers on one log in memory. Nothing is trimmed: that is for all of them to agree on.
+    They do not push into each other, where every event would be a repeat."""
+    first, second = (_sharing(_broker(random, share=1 / 2)) for _ in range(2))
+    window = first.options.duplicates_window
+    second = replace(second, options=replace(second.options, duplicates_window=window))
+    return Plan(_weather(random), (first, second), shares_log=True)
+
+
+def _sharing(plan: BrokerPlan) -> BrokerPlan:
+    return replace(
+        plan,
+        options=replace(plan.options, retain_age_s=None, retain_bytes=None),
+        damage=0.0,
+        disk_full_at_ms=None,
+        sync_fails_at_ms=None,
+        soap_boxes=0,
+    )
 
 
 def _linked(random: Random, plan: BrokerPlan) -> BrokerPlan:

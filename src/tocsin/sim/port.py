@@ -94,9 +94,10 @@ class CheckedPort(BrokerPort):
     ) -> SubscriptionView:
         self._observe(self._subscribed)
         try:
-            return await super().subscribe(session, asked, filter, start)
+            view = await super().subscribe(session, asked, filter, start)
         finally:
             self._observe(None)
+        return self._answered(view)
 
     def _subscribed(self, result: object) -> None:
         if isinstance(result, SubscriptionView) and result.subscription.kind is Kind.LINK:
@@ -118,12 +119,21 @@ class CheckedPort(BrokerPort):
         record.request(number, change)
         self._observe(lambda result: self._changed(record, number, result))
         try:
-            return await super().change(session, subscription_id, change, kind)
+            view = await super().change(session, subscription_id, change, kind)
         except NoSuchSubscription:
             self._checks.is_not_found(record)
             raise
         finally:
             self._observe(None)
+        if self.runtime.current is not None:
+            self.runtime.current.is_overtaken = record.last_request != number
+        return self._answered(view)
+
+    def _answered(self, view: SubscriptionView) -> SubscriptionView:
+        """The task that asked has this answer now; so a service that answers without is found."""
+        if self.runtime.current is not None:
+            self.runtime.current.answers.append(view)
+        return view
 
     def _changed(self, record: SubscriptionRecord, number: int, result: object) -> None:
         self._world.trace(f"change {number} answered {type(result).__name__}")
@@ -147,6 +157,8 @@ class CheckedPort(BrokerPort):
             await super().unsubscribe(session, subscription_id, kind, quietly=quietly)
         finally:
             self._observe(None)
+        if self.runtime.current is not None:
+            self.runtime.current.answers.append(subscription_id)
 
     def _unsubscribed(self, record: SubscriptionRecord, result: object) -> None:
         self._world.trace(f"end of {record.id} answered {type(result).__name__}")
@@ -154,12 +166,33 @@ class CheckedPort(BrokerPort):
             self._world.seen["subscription deleted"] += 1
             record.is_ended = True
 
+    def view(self, session: Session, subscription_id: str) -> SubscriptionView:
+        try:
+            return super().view(session, subscription_id)
+        except NoSuchSubscription:
+            self._is_not_found(subscription_id)
+            raise
+
+    def view_box(self, session: Session, box_id: str) -> SubscriptionView:
+        try:
+            return super().view_box(session, box_id)
+        except NoSuchBox:
+            self._is_not_found(box_id)
+            raise
+
+    def _is_not_found(self, subscription_id: str) -> None:
+        record = self._checks.records.get(subscription_id)
+        if record is not None:
+            self._checks.is_not_found(record)
+
     # Message boxes
 
     async def pull(
         self, session: Session, box_id: str, events_max: int, wait_ns: int, ack: str | None
     ) -> Pulled:
         record = self._checks.records[box_id]
+        if ack is not None:
+            self._checks.releasing(record, int(ack))
         self._observe(lambda result: self._pulled(record, ack, result))
         try:
             return await super().pull(session, box_id, events_max, wait_ns, ack)

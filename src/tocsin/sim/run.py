@@ -10,6 +10,7 @@ from tocsin.sim.faults.crashes import CrashPoint
 from tocsin.sim.network import Network
 from tocsin.sim.overlay.overlay import Overlay
 from tocsin.sim.plan import Plan, draw_plan
+from tocsin.sim.shared_log import SharedLog
 from tocsin.sim.site import Site
 from tocsin.sim.world import Violation, World
 
@@ -45,11 +46,17 @@ class Simulation:
         self.world = world = World(seed)
         plan = plan or draw_plan(world.random, seed)
         network = Network(world, plan.weather)
+        window = plan.brokers[0].options.duplicates_window
+        shared = SharedLog(world, window) if plan.shares_log else None
         self.sites: list[Site] = []
         for number in reversed(range(len(plan.brokers))):
             # A broker pushes into those with higher numbers: a chain, and never a circle.
-            later = [] if plan.overlay else [site.machine for site in self.sites]
-            self.sites.insert(0, Site(world, plan.brokers[number], network, number, later))
+            others = [site.machine for site in self.sites]
+            later = [] if plan.overlay or shared else others
+            site = Site(world, plan.brokers[number], network, number, later, shared)
+            self.sites.insert(0, site)
+            if shared is not None:
+                site.may_publish_at(others)
         self.publish_after_s = 0.0  # later, if subscriptions shall hold everywhere by then
         self.overlay: Overlay | None = None
         if plan.overlay is not None:

@@ -110,7 +110,16 @@ class Host(Protocol):
 class SimTask:
     """A coroutine under way."""
 
-    __slots__ = ("_done", "_host", "_is_cancelled", "_work", "is_over", "taken")
+    __slots__ = (
+        "_done",
+        "_host",
+        "_is_cancelled",
+        "_work",
+        "answers",
+        "is_over",
+        "is_overtaken",
+        "taken",
+    )
 
     def __init__(
         self,
@@ -124,6 +133,8 @@ class SimTask:
         self.is_over = False
         self._is_cancelled = False
         self.taken: list[tuple[SubscriptionRecord, list[Stored]]] = []  # out of boxes
+        self.answers: list[object] = []  # of the port, to what it asked
+        self.is_overtaken = False  # what it asked to change, another asked later
         host.add(self)
 
     def resume_soon(self) -> None:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import msgspec
+
 from tocsin.access.session import Session, anonymous
 from tocsin.broker.delivery.address import SinkAddress
-from tocsin.broker.delivery.sinks import Sinks, url_sink
+from tocsin.broker.delivery.sinks import Sink, Sinks, url_sink
 from tocsin.broker.delivery.trust import SinkRules
+from tocsin.broker.effects import Accepted
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.broker.recent.types import SeenTypes
-from tocsin.broker.runtime import HttpAnswer
-from tocsin.errors import Busy, TocsinError
+from tocsin.broker.runtime import HttpAnswer, Signal
+from tocsin.errors import TocsinError
 from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.subscribers import Subscribers
@@ -23,26 +26,33 @@ from tocsin.services.link.service import LinkService
 from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
 from tocsin.services.performance.service import PerformanceOptions, PerformanceService
+from tocsin.services.publishing import publish as publishing
 from tocsin.services.soap.call import SoapCall
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.context import SoapContext, SoapOptions
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.soap_services import broker_dispatcher
 from tocsin.services.streams.event_socket import EventSocket
+from tocsin.services.streams.event_stream import EventStream
 from tocsin.services.streams.frame_cache import FrameCache
 from tocsin.services.streams.transport import SocketLimits, StreamTransport
 from tocsin.services.streams.websocket import UpgradeRequest
+from tocsin.services.subscriptions.subscriptions import Subscriptions
 from tocsin.sim.network import Request, Response
 from tocsin.sim.node import SimNode
 from tocsin.sim.plan import BrokerPlan
+from tocsin.wire.api.problem import problem_json, retry_after_s
+from tocsin.wire.api.stream_request import read_stream_request
 from tocsin.wire.cloudevents.limits import Limits
-from tocsin.wire.cloudevents.read import read_events
-from tocsin.wire.cloudevents.write import socket_message
+from tocsin.wire.cloudevents.write import server_sent_event, socket_message
 
 BOXES_MAX: Final = 100
 LEASE_S: Final = 10_000.0
-BUSY_S: Final = "1"
+BODY_BYTES_MAX: Final = 1 << 20
 UNANSWERED_MAX: Final = 2  # messages of a WebSocket; one that sends three at a time is paused
+
+
+_SINKS: Final[Sinks[Sink]] = Sinks({"http"}, url_sink)
 
 
 class Services:
@@ -70,6 +80,7 @@ class Services:
         self.board = Board(node.port)
         node.on_interest.append(self.board.interest_changed)
         self.subscribers = Subscribers(node.port)
+        self.subscriptions = Subscriptions(node.port, _SINKS, SinkRules(), _check_not_ourselves)
         self.performance = PerformanceService(
             node.port,
             PerformanceOptions(self._limits),
@@ -80,6 +91,7 @@ class Services:
         self.discovery: ResourceDiscovery | None = None
         self.links: LinkService | None = None
         self._frames = FrameCache(socket_message)
+        self._sent_events = FrameCache(server_sent_event)
         self._socket_limits = SocketLimits(
             self._limits, self._limits.event_bytes_max, UNANSWERED_MAX
         )
@@ -95,7 +107,7 @@ class Services:
                 pull_wait_s_max=plan.options.pull_wait_s_max,
                 redeliver_s=plan.redeliver_s,
             ),
-            consumers=ConsumerRules(Sinks({"http"}, url_sink), SinkRules(), _accept),
+            consumers=ConsumerRules(_SINKS, SinkRules(), _accept),
             topics=SeenTopics(node.runtime, node.recent),
             latest=Latest(node.runtime, node.recent).on,
             on_ended=node.on_ended.append,
@@ -120,13 +132,20 @@ class Services:
             return await self._soap(request)
         assert request.path == "/events"
         try:
-            events = read_events(
-                request.headers["content-type"], request.headers, request.body, self._limits
-            )
-            await self.port.publish(anonymous("http", request.peer), events)
+            accepted = await self._publish(request)
         except TocsinError as error:
             return _refused(error)
-        return Response(HttpAnswer(202, {}, b""))
+        body = msgspec.json.encode(publishing.publish_result(accepted))
+        return Response(HttpAnswer(202, {}, body))
+
+    async def _publish(self, request: Request) -> Accepted:
+        """As a connection does, which waits for the answer in another way."""
+        headers = {name.encode(): value.encode() for name, value in request.headers.items()}
+        events = publishing.events_of(headers, request.body, self._limits, BODY_BYTES_MAX)
+        waiter: Signal = self.node.runtime.signal()
+        publishing.submit(self.port, anonymous("http", request.peer), events, waiter)
+        accepted: Accepted = await waiter
+        return accepted
 
     def event_socket(
         self, session: Session, transport: StreamTransport, upgrade: UpgradeRequest
@@ -134,6 +153,17 @@ class Services:
         """A client asks for a WebSocket."""
         limits = self._socket_limits
         return EventSocket(self.port, session, limits, transport, upgrade, self._frames)
+
+    def event_stream(
+        self,
+        session: Session,
+        transport: StreamTransport,
+        query: bytes,
+        last_event_id: str | None,
+    ) -> EventStream:
+        """A client follows the log by server-sent events."""
+        asked = read_stream_request(query, last_event_id)
+        return EventStream(self.port, session, transport, asked, self._sent_events)
 
     def board_socket(
         self, session: Session, transport: StreamTransport, upgrade: UpgradeRequest
@@ -159,9 +189,14 @@ class Services:
 
 
 def _refused(error: TocsinError) -> Response:
-    headers = {"retry-after": BUSY_S} if isinstance(error, Busy) else {}
-    return Response(HttpAnswer(error.http_status, headers, error.problem.encode()))
+    wait_s = retry_after_s(error)
+    headers = {} if wait_s is None else {"retry-after": str(wait_s)}
+    return Response(HttpAnswer(error.http_status, headers, problem_json(error)))
 
 
 def _accept(address: SinkAddress, reached_as: str) -> None:
     """Simulated brokers do not push to themselves."""
+
+
+def _check_not_ourselves(address: SinkAddress) -> None:
+    """The same."""

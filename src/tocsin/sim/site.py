@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.sim.clients.blackboard import BoardClient
+from tocsin.sim.clients.event_streams import EventStreamReader
 from tocsin.sim.clients.performance import PerformanceConsumer, PerformanceProducer
 from tocsin.sim.clients.publishers import Publisher
-from tocsin.sim.clients.readers import StreamReader
 from tocsin.sim.clients.soap import FORMS, BoxOwner, SoapPublisher, SoapSubscriber
 from tocsin.sim.clients.sockets import EventSocketClient, SocketClient
 from tocsin.sim.clients.state_writers import StateWriters
@@ -15,8 +15,8 @@ from tocsin.sim.faults.crashes import CrashKind
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.plan import BrokerPlan
+from tocsin.sim.shared_log import SharedLog
 from tocsin.sim.sinks import Sink
-from tocsin.sim.workload import POOL
 from tocsin.sim.world import World
 
 DISK_FULL_MS = (50, 400)
@@ -27,10 +27,17 @@ class Site:
     """One broker and everybody who talks to it."""
 
     def __init__(
-        self, world: World, plan: BrokerPlan, network: Network, number: int, later: list[Machine]
+        self,
+        world: World,
+        plan: BrokerPlan,
+        network: Network,
+        number: int,
+        later: list[Machine],
+        shared: SharedLog | None = None,
     ) -> None:
-        """`later`: the brokers that this one may push into."""
-        self.machine = machine = Machine(world, plan, network, number)
+        """`later`: the brokers that this one may push into. `shared`: the log that it has in common
+        with others."""
+        self.machine = machine = Machine(world, plan, network, number, shared)
         self._world = world
         self._plan = plan
         self._disk = machine.disk
@@ -55,9 +62,7 @@ class Site:
         for each, events in enumerate(plan.performance):
             self._sockets.append(PerformanceProducer(machine, each, events))
             self._sockets.append(PerformanceConsumer(machine, each))
-        self._streams = [
-            StreamReader(machine, world.random.choice(POOL)) for _ in range(plan.streams)
-        ]
+        self._streams = [EventStreamReader(machine, each) for each in range(plan.streams)]
 
     def _soap_clients(
         self, network: Network, number: int
@@ -79,6 +84,11 @@ class Site:
         clients += [BoxOwner(machine, each, messages=3) for each in range(plan.soap_boxes)]
         return clients
 
+    def may_publish_at(self, others: list[Machine]) -> None:
+        """These take the same events: publishers send to any of them, again and again."""
+        for publisher in self._publishers:
+            publisher.machines += others
+
     def start(self, publish_after_s: float = 0.0) -> None:
         world, plan = self._world, self._plan
         self.machine.start()
@@ -92,7 +102,7 @@ class Site:
         for client in [*self._soap, *self._sockets]:
             world.soon(0, 60, client.start)
         for stream in self._streams:
-            world.soon(0, 60, stream.connect)
+            world.soon(0, 60, stream.start)
         if plan.disk_full_at_ms is not None:
             world.after_ms(plan.disk_full_at_ms, self._fill_disk)
         if plan.sync_fails_at_ms is not None:
@@ -154,7 +164,7 @@ class Site:
         if (owed := self._state_writers.what_is_owed()) is not None:
             return owed
         for stream in self._streams:
-            if (owed := stream.is_owed()) is not None:
+            if (owed := stream.what_is_owed()) is not None:
                 return owed
         for socket in self._sockets:
             if (owed := socket.what_is_owed()) is not None:

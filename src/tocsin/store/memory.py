@@ -8,27 +8,28 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 
 from tocsin.broker.delivery.follower import event_weight
-from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Page
+from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Listener, Page
 from tocsin.broker.numbering import Applied, Numbering
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.topic import TopicPattern
 from tocsin.store.split import SplitStore
 
-OnAppend = Callable[[list[Stored]], None]
-
 
 class SharedEvents:
     """The events that every broker on this log sees, with the one rule that numbers them."""
 
-    def __init__(self) -> None:
+    def __init__(self, lock: AbstractContextManager[object] | None = None) -> None:
+        """`lock`: a reentrant one, if the brokers append from threads of their own."""
         self.held: list[Stored] = []  # replaced when it is trimmed: a reader keeps what it has
         self.last_seq = 0
         self.numbering: Numbering | None = None
         self.logs: list[MemoryLog] = []
+        self.lock = nullcontext() if lock is None else lock
 
     @property
     def first_seq(self) -> int:
@@ -42,14 +43,13 @@ class SharedEvents:
 
 
 class MemoryLog:
-    """One broker's way to the log. `on_append` is given what the other brokers append, in order."""
+    """One broker's way to the log."""
 
-    def __init__(
-        self, shared: SharedEvents | None = None, on_append: OnAppend | None = None
-    ) -> None:
+    def __init__(self, shared: SharedEvents | None = None) -> None:
         self.shared = SharedEvents() if shared is None else shared
         self.shared.logs.append(self)
-        self._on_append = on_append
+        self._listener: Listener | None = None
+        self._may_go = 0  # up to there, as far as this broker is concerned
 
     @property
     def first_seq(self) -> int:
@@ -67,19 +67,30 @@ class MemoryLog:
 
     def append(self, append: Append) -> Applied:
         shared = self.shared
-        assert shared.numbering is not None, "open_window comes before the first append"
-        applied = shared.numbering.apply(append, shared.last_seq)
-        shared.numbering.keep()
-        shared.held += applied.events
-        shared.last_seq = applied.last_seq
-        for log in shared.logs:
-            if log is not self and log._on_append is not None and applied.events:
-                log._on_append(applied.events)
-        return applied
+        with shared.lock:
+            assert shared.numbering is not None, "open_window comes before the first append"
+            applied = shared.numbering.apply(append, shared.last_seq)
+            shared.numbering.keep()
+            shared.held += applied.events
+            shared.last_seq = applied.last_seq
+            for log in shared.logs:
+                if log is not self and log._listener is not None and applied.events:
+                    log._listener(applied.events)
+            return applied
 
     def trim(self, through: int) -> None:
         shared = self.shared
-        shared.held = shared.between(max(through, shared.first_seq - 1), shared.last_seq)
+        with shared.lock:
+            self._may_go = max(self._may_go, through)
+            least = min(log._may_go for log in shared.logs)
+            shared.held = shared.between(max(least, shared.first_seq - 1), shared.last_seq)
+
+    def follow(self, after: int, listener: Listener) -> None:
+        shared = self.shared
+        with shared.lock:
+            self._listener = listener
+            if shared.last_seq > after:
+                listener(shared.between(after, shared.last_seq))
 
 
 class MemoryState:
@@ -192,9 +203,7 @@ class MemoryReader:
         return dict(sorted(self._state.service_state.items()))
 
 
-def memory_store(
-    shared: SharedEvents | None = None, on_append: OnAppend | None = None
-) -> SplitStore:
+def memory_store(shared: SharedEvents | None = None) -> SplitStore:
     """A store for one broker; with `shared`, on a log that others append to as well."""
-    log, state = MemoryLog(shared, on_append), MemoryState()
+    log, state = MemoryLog(shared), MemoryState()
     return SplitStore(log, state, lambda: MemoryReader(log.shared, state))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tocsin.broker.log import Log, OpenReader, StateStore
+from tocsin.broker.log import Listener, Log, OpenReader, StateStore
 from tocsin.broker.numbering import Applied
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.stored import Append, StateChange
@@ -52,6 +52,9 @@ class SplitStore:
                 f"events are in the log, and their state is not saved: {error.problem}",
                 remedy="Make room, and start the broker again.",
             ) from error
+
+    def follow(self, after: int, listener: Listener) -> None:
+        self._log.follow(after, listener)
 
     def reader(self) -> OpenReader:
         return self._open_reader()

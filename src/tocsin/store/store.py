@@ -14,6 +14,7 @@ from typing import Self
 
 import apsw
 
+from tocsin.broker.log import Listener
 from tocsin.broker.numbering import Applied, Numbering
 from tocsin.event.stored import Append, Batch, StateChange
 from tocsin.store.directory import LOG_NAME, DirectoryLock, lock_directory, prepare_directory
@@ -168,6 +169,10 @@ class Store:
             raise
         self._numbering.keep()
         return applied
+
+    def follow(self, after: int, listener: Listener) -> None:
+        """This process holds the lock of the directory and is its only writer: there is nothing
+        that others append."""
 
     def write(self, batch: Batch) -> None:
         """Keep events that have their numbers already: of a log that this one is a copy of."""

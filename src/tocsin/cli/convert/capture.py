@@ -6,8 +6,8 @@ import re
 from typing import Final, NamedTuple
 
 from tocsin.client.transport.http1 import MessageReader
-from tocsin.drivers.http.content_encoding import decoded
 from tocsin.errors import BadFrame, BadRequest
+from tocsin.services.publishing.content_encoding import decoded
 from tocsin.wire.dime import Decoder, read_envelope_message
 
 BODY_BYTES_MAX: Final = 64 << 20

@@ -9,10 +9,10 @@ from typing import Any
 
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection import Connection
-from tocsin.drivers.http.content_encoding import decoded
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.session import SCOPE_KEY, session_of
 from tocsin.errors import TooLarge
+from tocsin.services.publishing.content_encoding import decoded
 from tocsin.wire.api.problem import internal_error
 
 Message = MutableMapping[str, Any]

@@ -11,7 +11,6 @@ from collections import deque
 from math import inf
 from typing import Final
 
-from tocsin.broker.effects import Accepted
 from tocsin.drivers.delivery_receipts import PendingReceipts
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection_limiter import PROBES
@@ -201,10 +200,7 @@ class Connection(ClientTransport):
             server.unreadable += 1
             publication.answer(error)
             return
-        if events:
-            server.publish(session_of(self, headers), events, publication)
-        else:
-            publication.answer(Accepted(0, 0, 0))
+        server.publish(session_of(self, headers), events, publication)
 
     def answered(self, publication: Publication) -> None:
         """A publication has its response; it leaves when those before it have left."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from starlette.routing import compile_path
@@ -29,6 +30,7 @@ from tocsin.errors import BadSetting
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.stream import ProfileCaches
 from tocsin.services.discovery.stream import DiscoveryStream
+from tocsin.services.publishing.publish import submit
 from tocsin.services.soap.call import Answer
 from tocsin.services.soap.paths import is_soap_path
 from tocsin.services.streams.event_socket import EventSocket
@@ -77,7 +79,7 @@ class HttpListener:
             limits=http,
             event_limits=settings.event_limits(),
             guard=Guard(on_loopback=is_loopback(http.address), names=http.names),
-            publish=port.submit,
+            publish=partial(submit, port),
             exchange=self._exchange,
             note=note,
             budget=budget or ReceiveBudget(settings.limits.receiving_bytes_max, note),

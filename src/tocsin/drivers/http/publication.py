@@ -9,30 +9,14 @@ from typing import Protocol
 
 from tocsin.broker.effects import Accepted
 from tocsin.drivers.http import answers
-from tocsin.drivers.http.content_encoding import decoded
 from tocsin.drivers.http.request import Headers
 from tocsin.drivers.http.server import HttpServer
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.services.blackboard.messages import message_events
+from tocsin.services.publishing.content_encoding import decoded
+from tocsin.services.publishing.publish import events_of
 from tocsin.wire.cloudevents.limits import Limits
-from tocsin.wire.cloudevents.read import read_events
-
-_NONE: Mapping[str, str] = {}
-_NAMES_KEPT_MAX = 1_024
-
-
-class _AttributeNames(dict[bytes, str]):
-    """Headers that carry attributes, as text; empty for all others. Few names come ever again."""
-
-    def __missing__(self, name: bytes) -> str:
-        attribute = name.decode("latin-1") if name.startswith(b"ce-") else ""
-        if len(self) < _NAMES_KEPT_MAX:
-            self[name] = attribute
-        return attribute
-
-
-_attribute_names = _AttributeNames()
 
 
 class Client(Protocol):
@@ -62,21 +46,6 @@ class Publication:
             assert isinstance(result, TocsinError), result
             self.response = answers.refused(response_heads, result, self.tail, head=False)
         self.connection.answered(self)
-
-
-def events_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> list[Event]:
-    """The events that a request publishes."""
-    if b"content-encoding" in headers:
-        body = decoded(body, headers[b"content-encoding"], bytes_max)
-    content_type = headers.get(b"content-type", b"").decode("latin-1")
-    if content_type.startswith("application/cloudevents"):
-        return read_events(content_type, _NONE, body, limits)
-    attributes = {
-        attribute: value.decode("latin-1")
-        for name, value in headers.items()
-        if (attribute := _attribute_names[name])
-    }
-    return read_events(content_type, attributes, body, limits)
 
 
 def messages_of(headers: Headers, body: bytes, limits: Limits, bytes_max: int) -> list[Event]:

@@ -8,11 +8,11 @@ from math import inf
 
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection import Connection
-from tocsin.drivers.http.content_encoding import decoded
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.session import soap_session
 from tocsin.errors import TocsinError
 from tocsin.safexml import carried_as
+from tocsin.services.publishing.content_encoding import decoded
 from tocsin.services.soap.call import Answer, SoapCall
 from tocsin.wire.soap.multipart import is_multipart
 

@@ -136,7 +136,7 @@ class DeliveryCheck:
         record.checked_to = max(record.checked_to, numbers[0] - 1)
 
     def _owes(self, record: SubscriptionRecord, seq: int) -> bool:
-        return record.must_get(seq, self.log.events[seq])
+        return seq not in self.log.unreadable and record.must_get(seq, self.log.events[seq])
 
     def took(self, record: SubscriptionRecord, events: Iterable[Stored]) -> None:
         """A sink answered yes, or a client has what it pulled; the broker may not know yet."""
@@ -154,6 +154,16 @@ class DeliveryCheck:
         record.given_up.add(seq)
 
     # Safety: boxes
+
+    def releasing(self, record: SubscriptionRecord, through: int) -> None:
+        """A box is told that its owner has everything up to there."""
+        if record.may_drop:
+            return
+        for seq in range(record.settled_to + 1, min(through, self.log.last) + 1):
+            if not record.is_done(seq) and self._owes(record, seq):
+                raise Violation(
+                    f"box {record.id} released event {seq}, which its owner has not got"
+                )
 
     def handing_out(
         self, record: SubscriptionRecord, released: int | None, events: list[Stored]

@@ -27,6 +27,7 @@ class LogCheck:
         self._window = duplicates_window
         self.events: dict[int, Event] = {}  # also those that the log has let go of since
         self.last = 0
+        self.unreadable: set[int] = set()  # a bit of them is another than was written
         self.trimmed_to = 0
         self.trim_asked = 0  # the farthest trim that was begun, also if it failed
         self.acknowledged = 0
@@ -61,6 +62,7 @@ class LogCheck:
         self._unconfirmed.clear()
         if not self._is_all_of(commit.append, applied.events):
             raise Violation(f"an append was not applied as it was sent: {applied.events}")
+        self._check_repeats(commit.append, applied.events)
         for stored in applied.events:
             self._add(stored)
         if applied.last_seq != self.last:
@@ -82,6 +84,17 @@ class LogCheck:
                 return False
         return awaited is None
 
+    def _check_repeats(self, append: Append, stored: list[Stored]) -> None:
+        """What was not stored again is known: it is within the window."""
+        new = {(each.event.source, each.event.id) for each in stored}
+        for event in (event for offer in append.offers for event in offer):
+            key = (event.source, event.id)
+            if key not in new and (since := self.last - self._seq_of[key]) >= self._window:
+                raise Violation(
+                    f"{event.source} {event.id} was taken for a repeat of what was stored "
+                    f"{since} events before"
+                )
+
     def _check_answers(self, append: Append, answers: list[Accepted]) -> None:
         """The events have their numbers by now: an answer tells the first and the last of them."""
         for offer, accepted in zip(append.offers, answers, strict=True):
@@ -102,7 +115,8 @@ class LogCheck:
         key = (event.source, event.id)
         before = self._seq_of.get(key)
         # A restart remembers what the log still has; what was trimmed may be stored again.
-        if before is not None and before > self.trimmed_to and seq - before <= self._window:
+        is_known = before not in self.unreadable
+        if before and is_known and before > self.trimmed_to and seq - before <= self._window:
             raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
         if before is None and event.source in self._in_order:
             self._check_turn(event.source, int(event.id))
@@ -221,12 +235,19 @@ class LogCheck:
 
     def _compare_events(self, reader: LogReader) -> None:
         page = reader.read(self.trimmed_to, max(1, self.last))
-        if page.corrupt:
-            raise Violation(f"the log cannot read its events {page.corrupt}")
+        self.check_unreadable(page.corrupt)
         found = {stored.seq: stored.event for stored in page.events}
         for seq in range(self.trimmed_to + 1, self.last + 1):
-            if found.get(seq) != self.events[seq]:
+            if seq in self.unreadable:
+                if seq in found:
+                    raise Violation(f"event {seq} is damaged, and read as if it were sound")
+            elif found.get(seq) != self.events[seq]:
                 raise Violation(f"event {seq} is not in the log as it was written")
+
+    def check_unreadable(self, sequences: list[int]) -> None:
+        """The log says that it cannot read these."""
+        if others := set(sequences) - self.unreadable:
+            raise Violation(f"the log cannot read its events {sorted(others)}")
 
 
 def _ignore(_: object) -> None:

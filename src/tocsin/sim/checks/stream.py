@@ -82,5 +82,9 @@ class StreamCheck:
 
     def _missing(self, before: int) -> list[int]:
         assert self.after is not None
-        events = self._log.events
-        return [seq for seq in range(self.after + 1, before) if self._wants(events[seq])]
+        events, unreadable = self._log.events, self._log.unreadable
+        return [
+            seq
+            for seq in range(self.after + 1, before)
+            if seq not in unreadable and self._wants(events[seq])
+        ]

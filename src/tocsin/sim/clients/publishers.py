@@ -3,14 +3,22 @@ time."""
 
 from __future__ import annotations
 
-from tocsin.access.session import anonymous
+import msgspec
+
 from tocsin.broker.effects import Accepted
+from tocsin.broker.runtime import HttpAnswer
 from tocsin.event.event import Event
+from tocsin.sim.clients.rest import publish_request
 from tocsin.sim.machine import Machine
+from tocsin.sim.network import Response
 from tocsin.sim.plan import PublisherPlan
 from tocsin.sim.workload import draw_event
+from tocsin.sim.world import Violation
+from tocsin.wire.api.problem import Problem
 
-SESSION = anonymous("http")
+PEER = "publisher.example:5000"
+ACCEPTED = 202
+TRY_AGAIN = {429, 500, 503, 507}
 ANSWER_MS = 150  # then it is sent again
 
 
@@ -18,9 +26,10 @@ class Publisher:
     """Somebody who publishes, and does not rest before the broker has acknowledged it."""
 
     def __init__(self, machine: Machine, number: int, plan: PublisherPlan) -> None:
-        self._machine = machine
+        self.machines = [machine]  # any of which takes its events
         self._world = machine.world
         self._network = machine.network
+        self._log = machine.checks.log
         self._pace_ms = plan.pace_ms
         self._source = f"/{machine.host}/publisher/{number}"
         self._waiting = self._draw(plan)
@@ -68,18 +77,29 @@ class Publisher:
         if number < self._latest:
             self._world.seen["message overtaken"] += 1
         self._latest = max(self._latest, number)
-        self._machine.call(
-            lambda services: services.port.publish(SESSION, events),
-            lambda result: self._answered(events, result),
-        )
+        request = publish_request(events, PEER)
+        machines = self.machines
+        machine = machines[0] if len(machines) == 1 else self._world.random.choice(machines)
+        if machine is not machines[0]:
+            self._world.seen["published at another broker on the same log"] += 1
+        machine.handle(request, lambda response: self._answered(events, response))
 
-    def _answered(self, events: list[Event], result: object) -> None:
-        """The answer leaves the broker."""
-        if not isinstance(result, Accepted):
-            self._world.seen[f"publish refused: {type(result).__name__}"] += 1
+    def _answered(self, events: list[Event], response: Response) -> None:
+        """The answer leaves the broker: what it speaks of must be on disk by now."""
+        answer = response.answer
+        if answer.status != ACCEPTED:
+            self._refused(answer)
             return
+        result = msgspec.json.decode(answer.body, type=Accepted)
+        self._log.acknowledge(events, result)
         self._world.trace(f"acknowledge {self._source} {events[0].id}, event {result.first}")
         self._network.carry(lambda: self._acknowledged(int(events[0].id)))
+
+    def _refused(self, answer: HttpAnswer) -> None:
+        problem = msgspec.json.decode(answer.body, type=Problem)
+        if answer.status not in TRY_AGAIN:
+            raise Violation(f"{self._source} was refused: {problem}")
+        self._world.seen[f"publish refused: {problem.title}"] += 1
 
     def _acknowledged(self, number: int) -> None:
         if number in self._under_way:

@@ -6,16 +6,27 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from tocsin.access.session import anonymous
 from tocsin.broker.delivery.deadletter import DeadLetter
-from tocsin.broker.registry import Change
+from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
 from tocsin.sim.checks.subscription import SubscriptionRecord
-from tocsin.sim.clients.readers import Puller
+from tocsin.sim.clients.pullers import Puller
+from tocsin.sim.clients.rest import (
+    Members,
+    check_answer,
+    check_ended,
+    config_change,
+    create_body,
+    expiry_change,
+    state_change,
+)
 from tocsin.sim.machine import Machine
 from tocsin.sim.services import Services
-from tocsin.sim.workload import POOL
+from tocsin.sim.workload import POOL, Want
 
 SESSION = anonymous("http")
 BEGIN_MS_MAX = 30
@@ -24,8 +35,6 @@ LEASE_MS = (30, 2_000)
 LOOK_MS = 100  # between two looks at what is to be resumed or redriven in the end
 ASK_AGAIN_MS = 1_000
 WITH_AN_END = SoapTerms(spec="wse04", end_to="http://owner.example/")
-
-Work = Callable[[Services], Coroutine[Any, Any, Any]]
 
 
 def webhook_url(host: str) -> str:
@@ -96,22 +105,51 @@ class Subscribers:
     def _subscribe(self, kind: Kind) -> None:
         random, want = self._world.random, self._world.random.choice(POOL)
         soap = WITH_AN_END if random.random() < 0.3 else None
-        asked = Subscription(
-            id="",
-            kind=kind,
-            sink=self._draw_sink(is_soap=soap is not None) if kind is Kind.PUSH else None,
-            filters=want.raw,
-            config=self._draw_config(is_soap=soap is not None),
-            expires_ns=self._draw_expiry() if random.random() < 0.15 else None,
-            state=State.PAUSED if random.random() < 0.1 else State.ACTIVE,
-            soap=soap,
-        )
+        sink = self._draw_sink(is_soap=soap is not None) if kind is Kind.PUSH else None
+        config = self._draw_config(is_soap=soap is not None)
+        expires_ns = self._draw_expiry() if random.random() < 0.15 else None
+        is_paused = random.random() < 0.1
         start = random.choice((None, None, 0, 5))
+        if soap is not None:
+            asked = Subscription(
+                id="",
+                kind=kind,
+                sink=sink,
+                filters=want.raw,
+                config=config,
+                expires_ns=expires_ns,
+                state=State.PAUSED if is_paused else State.ACTIVE,
+                soap=soap,
+            )
+            self._network.carry(lambda: self._subscribe_with_terms(asked, want, start))
+            return
+        body = create_body(want, sink, config, expires_ns, start)
+        self._network.carry(lambda: self._create(kind, body, is_paused=is_paused))
 
-        def arrive() -> None:
-            self._call(lambda services: services.port.subscribe(SESSION, asked, want.filter, start))
+    def _subscribe_with_terms(self, asked: Subscription, want: Want, start: int | None) -> None:
+        """As a SOAP service does that has read its own request: with an address for the end."""
+        self._machine.call(
+            lambda services: services.port.subscribe(SESSION, asked, want.filter, start),
+            lambda result: None,
+        )
 
-        self._network.carry(arrive)
+    def _create(self, kind: Kind, body: bytes, *, is_paused: bool) -> None:
+        """POST /subscriptions or /boxes."""
+
+        def work(services: Services) -> Coroutine[Any, Any, Any]:
+            subscriptions = services.subscriptions
+            create = subscriptions.create_box if kind is Kind.BOX else subscriptions.create
+            return create(SESSION, body)
+
+        def answered(result: object) -> None:
+            if isinstance(result, SubscriptionView):
+                check_answer(self._machine, None, result)
+                self._world.seen[f"created by REST: {kind.value}"] += 1
+                if is_paused:
+                    record = self._checks.records[result.subscription.id]
+                    self._change(record, state_change("paused"))
+
+        self._machine.call(work, answered)
 
     def _draw_sink(self, *, is_soap: bool) -> str:
         brokers = [soap_url(host) if is_soap else webhook_url(host) for host in self._brokers]
@@ -124,7 +162,7 @@ class Subscribers:
             batch=1 if is_soap else random.choice((1, 1, 3)),  # the API refuses more
             attempts=random.choice((None, 1, 2)),
             backlog=random.choice((None, None, None, None, None, 1, 4)),
-            backlog_age_s=random.choice((None, None, None, None, None, None, 0.2)),
+            backlog_age_s=random.choice((None, None, None, None, None, None, 1.0)),
         )
 
     def _draw_expiry(self) -> int:
@@ -146,51 +184,79 @@ class Subscribers:
         return self._world.random.choice(live) if live else None
 
     def _pause(self) -> None:
-        self._change(self._any(), Change(state=State.PAUSED))
+        self._change(self._any(), state_change("paused"))
 
     def _resume(self) -> None:
-        self._change(self._any(), Change(state=State.ACTIVE))
+        self._change(self._any(), state_change("active"))
 
     def _refilter(self) -> None:
         want = self._world.random.choice(POOL)
-        self._change(self._any(), Change(filters=want.raw, filter=want.filter))
+        self._change(self._any(), {"filters": want.raw})
 
     def _move(self) -> None:
         record = self._any(Kind.PUSH)
         if record is not None and not any("/boxes/" in str(sink) for sink in record.sink.now()):
-            self._change(record, Change(sink=self._draw_sink(is_soap=record.is_soap)))
+            self._change(record, {"sink": self._draw_sink(is_soap=record.is_soap)})
 
     def _reconfigure(self) -> None:
         record = self._any()
         config = self._draw_config(is_soap=record is not None and record.is_soap)
-        self._change(record, Change(config=config))
+        if record is not None:
+            self._change(record, config_change(config, record.kind))
 
     def _renew(self) -> None:
         expires_ns = self._draw_expiry() if self._world.random.random() < 0.5 else None
-        self._change(self._any(), Change(expires_ns=expires_ns))
+        self._change(self._any(), expiry_change(expires_ns))
 
-    def _change(self, record: SubscriptionRecord | None, change: Change) -> None:
-        if record is not None:
-            self._network.carry(
-                lambda: self._call(
-                    lambda services: services.port.change(SESSION, record.id, change, record.kind)
-                )
-            )
+    def _change(self, record: SubscriptionRecord | None, asked: Members) -> None:
+        """PATCH."""
+        if record is None:
+            return
+        body = msgspec.json.encode(asked)
 
-    def _call(self, work: Work) -> None:
-        self._machine.call(work, lambda result: None)
+        def work(services: Services) -> Coroutine[Any, Any, Any]:
+            subscriptions, is_box = services.subscriptions, record.kind is Kind.BOX
+            change = subscriptions.change_box if is_box else subscriptions.change
+            return change(SESSION, record.id, body)
+
+        def answered(result: object) -> None:
+            if isinstance(result, SubscriptionView):
+                check_answer(self._machine, asked, result)
+                self._world.seen[f"changed by REST: {record.kind.value}"] += 1
+
+        self._send(work, answered)
 
     def _unsubscribe(self) -> None:
         record = self._any()
-        if record is not None:
-            quietly = self._world.random.random() < 0.5
-            self._network.carry(
-                lambda: self._call(
-                    lambda services: services.port.unsubscribe(
-                        SESSION, record.id, record.kind, quietly=quietly
-                    )
-                )
-            )
+        if record is None:
+            return
+        # Quietly is how its consumer ends it, by SOAP.
+        quietly = self._world.random.random() < 0.5 and record.is_soap
+
+        def work(services: Services) -> Coroutine[Any, Any, Any]:
+            subscriptions = services.subscriptions
+            if quietly:
+                return services.port.unsubscribe(SESSION, record.id, record.kind, quietly=True)
+            if record.kind is Kind.BOX:
+                return subscriptions.delete_box(SESSION, record.id)
+            return subscriptions.delete(SESSION, record.id)
+
+        def answered(result: object) -> None:
+            if result is None:
+                check_ended(self._machine, record.id)
+                self._world.seen[f"deleted by REST: {record.kind.value}"] += 1
+
+        self._send(work, answered)
+
+    def _send(
+        self,
+        work: Callable[[Services], Coroutine[Any, Any, Any]],
+        answered: Callable[[object], None],
+    ) -> None:
+        def arrive() -> None:
+            self._machine.call(work, answered)
+
+        self._network.carry(arrive)
 
     # Dead letters
 
@@ -220,7 +286,10 @@ class Subscribers:
         self._world.trace(f"drop {letter.id}")
         self._world.seen["dead letter dropped"] += 1
         self._checks.records[letter.subscription].discarded.add(letter.seq)
-        self._call(lambda services: services.port.drop_dead_letter(SESSION, letter.id))
+        self._machine.call(
+            lambda services: services.port.drop_dead_letter(SESSION, letter.id),
+            lambda result: None,
+        )
 
     # In the end
 
@@ -233,7 +302,7 @@ class Subscribers:
                     continue
                 record = self._checks.records[view.subscription.id]
                 if view.subscription.state is State.PAUSED and self._is_time(record.id):
-                    self._change(record, Change(state=State.ACTIVE))
+                    self._change(record, state_change("active"))
             for letter in self._machine.dead_letters():
                 if self._is_time(letter.id):
                     self._redrive_arrives(letter)

@@ -56,6 +56,11 @@ class FaultyDisk(SimDisk):
         content = self._files[path]
         return min(len(content.seen), len(content.on_disk))
 
+    def place_of(self, path: str, data: bytes) -> int:
+        """Where a file has these bytes for good; -1 if it does not."""
+        place = self._files[path].on_disk.find(data)
+        return place if place + len(data) <= self.file_bytes(path) else -1
+
     def has_files(self, directory: str) -> bool:
         """True if anything was ever written there."""
         return any(path.startswith(f"{directory}/") for path in self._files)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.broker.log import StoreReader
-from tocsin.drivers.http.publication import events_of
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.views import events_info
@@ -18,9 +16,9 @@ from tocsin.errors import BadMethod
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_eval import matches
 from tocsin.event.stored import Stored
+from tocsin.services.publishing import publish as service
 from tocsin.wire.api.arrow import is_wanted
 from tocsin.wire.api.query import Query
-from tocsin.wire.api.views import PublishResult
 
 if TYPE_CHECKING:
     from tocsin.broker.port import BrokerPort
@@ -47,16 +45,9 @@ def event_routes(port: BrokerPort, archiver: Archiver | None, server: HttpServer
         Query.parse(request.scope["query_string"], ())
         headers = dict(request.headers.raw)
         headers.pop(b"content-encoding", None)  # unpacked already
-        events = events_of(headers, await request.body(), limits, body_bytes_max)
-        if not events:
-            return answer(PublishResult(0, 0, 0), 202)
-        accepted = await port.publish(session_in(request), events)
-        return answer(
-            PublishResult(
-                accepted.accepted, accepted.first, accepted.last, accepted.duplicates or UNSET
-            ),
-            202,
-        )
+        events = service.events_of(headers, await request.body(), limits, body_bytes_max)
+        accepted = await service.publish(port, session_in(request), events)
+        return answer(service.publish_result(accepted), 202)
 
     async def read(request: Request) -> Response:
         if is_wanted(request.headers.get("accept", "")):

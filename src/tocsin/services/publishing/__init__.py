@@ -1,0 +1,1 @@
+"""What `POST /events` takes, and how it is answered."""

@@ -75,10 +75,16 @@ def _add_discovery(parser: Parser) -> None:
         default=[],
         help="also a workload of these readings of hosts: a column named value, every 5 minutes",
     )
-    parser.add_argument(
+    instead = parser.add_mutually_exclusive_group()
+    instead.add_argument(
         "--scale",
         action="store_true",
         help="instead: what overlays of 24, 100 and 1,000 brokers cost",
+    )
+    instead.add_argument(
+        "--processes",
+        action="store_true",
+        help="instead: 24 brokers as processes over TCP; their times, and the same counts",
     )
     parser.add_argument(
         "--summary",
@@ -100,6 +106,7 @@ _DISCOVERY_EXAMPLES = """
   tocsin evaluate discovery --quick --out /tmp/d    fewer and smaller workloads; two minutes
   tocsin evaluate discovery --hosts readings/*.csv  one more workload, of real hosts
   tocsin evaluate discovery --scale                 up to 1,000 brokers; 5 GB, half an hour
+  tocsin evaluate discovery --processes             24 real brokers: times; 4 GB, five minutes
 """
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from tocsin.cli.demo.broker_process import BrokerProcess
+from tocsin.cli.broker_process import BrokerProcess
 from tocsin.cli.render import colour, table
 from tocsin.client.transport.connection import Connection
 from tocsin.errors import NothingArrived

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from tocsin.cli.demo.broker_process import BrokerProcess
+from tocsin.cli.broker_process import BrokerProcess
 from tocsin.cli.demo.clients import Instrument, Received
 from tocsin.cli.demo.context import DemoContext
 from tocsin.cli.find.resources import age

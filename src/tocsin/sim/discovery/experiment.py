@@ -133,14 +133,14 @@ def run_requests(
         network.call(
             begin_ns + each.at_ns,
             each.broker,
-            ClientCall(_discover(request), each.request_id),
+            ClientCall(discover(request), each.request_id),
         )
     network.run(costs, meter)
     forget_all(network, options)
     return outcome(setting, meter)
 
 
-def _discover(request: Request) -> Callable[[DiscoveryCore, int], list[Effect]]:
+def discover(request: Request) -> Callable[[DiscoveryCore, int], list[Effect]]:
     return lambda core, now_ns: core.discover(request, now_ns)
 
 
@@ -181,7 +181,7 @@ def watch(
         request = Request(
             each.request_id, ModelType(setting.model), region_of(each.bounds), snapshot=False
         )
-        network.call(network.now_ns, each.broker, ClientCall(_discover(request), each.request_id))
+        network.call(network.now_ns, each.broker, ClientCall(discover(request), each.request_id))
     network.run(FREE, meter)
     meter = Meter()
     begin_ns = network.now_ns

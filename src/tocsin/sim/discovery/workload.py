@@ -25,6 +25,7 @@ VALUE_MAX = 100
 TAGS_OF_A_RESOURCE_MIN = 2
 
 ROOTS = 10
+REQUESTS_MIN = 10 * 2 * ROOTS  # of a pool: a tenth of them must hold the roots and bridges
 ROOT_MATCHES = (20, 120)  # resources whose values a root admits
 # Advertisements met, the same for narrowed and for isolated requests: so the mean stays where it is
 # when the similarity changes, as the paper claims for its own workloads (figure 7b).
@@ -77,7 +78,7 @@ class ResourceBoxes:
 
 def draw_pools(random: Random, *, resources: int = 1_000, requests: int = 1_000) -> Pools:
     """Everything that the workloads of one seed have in common."""
-    assert requests >= 10 * 2 * ROOTS, "a tenth of the requests must hold the roots and bridges"
+    assert requests >= REQUESTS_MIN
     registered = draw_resources(random, resources)
     known = ResourceBoxes(registered)
     scale = resources / 1_000

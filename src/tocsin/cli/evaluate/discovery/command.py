@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 from tocsin.cli.evaluate.discovery import plots, records
+from tocsin.cli.evaluate.discovery.processes import evaluate_processes
 from tocsin.cli.evaluate.discovery.readings import read_series
 from tocsin.cli.evaluate.discovery.scale import evaluate_scale
 from tocsin.cli.progress import Progress
@@ -39,6 +40,8 @@ def evaluate_discovery(arguments: Namespace) -> int:
         ) from None
     if arguments.scale:
         return evaluate_scale(out, arguments)
+    if arguments.processes:
+        return evaluate_processes(out, arguments)
     return _evaluate_figures(out, arguments)
 
 

@@ -1,4 +1,4 @@
-"""A broker as a process of the demo: started on a free port, killed, started again on the same."""
+"""A broker as a process of its own: started on a free port, killed, started again on the same."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.cli.demo import overlay
 from tocsin.cli.broker_process import BrokerProcess
+from tocsin.cli.demo import overlay
 from tocsin.cli.demo.clients import Received
 from tocsin.cli.demo.context import DemoContext
 from tocsin.errors import SomeFailed

@@ -18,12 +18,16 @@ from tocsin.sim.discovery.figures import QUICK
 MONITORING = Path(__file__).parents[3] / "shared/data/monitoring"
 TINY = replace(
     QUICK,
-    resources=200,
+    resources=50,
+    requests=40,
     similarities=(100,),
     few_similarities=(100,),
     rates=(10,),
-    registrations=50,
+    registrations=20,
+    updates=2,
     cache_s=(0.0, 100.0),
+    matches=(2,),
+    matching_requests=10,
 )
 
 
@@ -38,12 +42,20 @@ def readings(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-@pytest.fixture(scope="module")
-def out(readings: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(TINY, id="tiny"),
+        pytest.param(QUICK, marks=[pytest.mark.slow, pytest.mark.timeout(900)], id="quick"),
+    ],
+)
+def out(
+    request: pytest.FixtureRequest, readings: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """An evaluation with few workloads, its records and its summary by Python."""
     place = tmp_path_factory.mktemp("discovery")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "QUICK", TINY)
+        patch.setattr(command, "QUICK", request.param)
         options = ["--quick", "--summary", "python", "--json", "--hosts", readings]
         assert run(["evaluate", "discovery", "--out", str(place), *options]) == 0
     return place
@@ -59,6 +71,7 @@ def test_every_figure_has_a_plot_and_rows(out: Path) -> None:
     if plots.can_plot():
         for number in (7, 8, 9, 10, 11, 12, 13, 14):
             assert (out / f"figure-{number}.png").stat().st_size > 10_000
+        assert (out / "cache.png").stat().st_size > 10_000
 
 
 def test_the_summary_adds_up_the_records(out: Path) -> None:

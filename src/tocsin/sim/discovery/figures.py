@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
 from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.discovery.requests import ModelType
@@ -43,7 +44,6 @@ COSTS = {costs.name: costs for costs in (PAPER, MEASURED)}
 BOTH = (NORMAL, SIMILARITY)
 WATCHERS = 20
 WATCHED = 20
-UPDATES = 50  # of each watched resource
 
 Series = Mapping[str, Sequence[float]]
 
@@ -58,6 +58,7 @@ class Scale:
     few_similarities: tuple[int, ...]  # of our own experiments
     rates: tuple[float, ...]
     registrations: int  # that static continuous requests watch
+    updates: int = 50  # of each resource that dynamic continuous requests watch
     cache_s: tuple[float, ...] = (0.0, 1.0, 5.0, 20.0, 100.0)
     matches: tuple[int, ...] = (1, 10, 30, 100, 300)
     matching_requests: int = 200  # for each number of matches
@@ -88,6 +89,7 @@ class Experiments:
         self._seed = seed
         self._series = series
         self._networks: dict[tuple[str, str, str, bool], tuple[Network, int]] = {}
+        self._drawn: dict[tuple[str, int, bool], tuple[Sequence[Bounds], Any]] = {}
         self._hosts: list[ResourcePlan] = []
         if series:
             self._hosts = draw_hosts(Random(seed), series, len(pools.resources))
@@ -159,7 +161,7 @@ class Experiments:
         if setting.model == "dynamic continuous":
             return self._dynamic_continuous(setting)
         network, advertised = self._network(setting)
-        done = run_requests(network, setting, self._asked(setting), COSTS[setting.costs])
+        done = run_requests(network, setting, self.asked(setting), COSTS[setting.costs])
         return replace(done, advertisement_hops=advertised)
 
     def _network(self, setting: Setting) -> tuple[Network, int]:
@@ -172,19 +174,11 @@ class Experiments:
             self._networks[key] = network_with(topology, placed, ModelType(setting.model))
         return self._networks[key]
 
-    def _asked(self, setting: Setting) -> list[Asked]:
+    def asked(self, setting: Setting) -> list[Asked]:
         """The same requests, places and times for every algorithm, placement and topology."""
-        count = self._scale.matching_requests if setting.matches else self._scale.requests
-        random = Random(f"{self._seed} {setting.similarity} {setting.space} {setting.time}")
+        requests, random = self._requests(setting)
+        count = len(requests)
         brokers = TOPOLOGIES[setting.topology]().edges
-        requests: Sequence[Bounds]
-        if setting.figure == "hosts":
-            assert self._series is not None
-            requests = draw_host_requests(random, self._series, count)
-        elif setting.matches:
-            requests = draw_matching(random, self._pools.resources, setting.matches, count)
-        else:
-            requests = self._pools.requests(setting.similarity, random)
         in_space = zipf_in_space if setting.space == "zipf" else uniform_in_space
         places = in_space(count, brokers, random)
         times = times_of(setting.time, count, count / setting.rate, random)
@@ -192,6 +186,27 @@ class Experiments:
             Asked(f"q{number:04}", *each)
             for number, each in enumerate(zip(places, times, requests, strict=True))
         ]
+
+    def _requests(self, setting: Setting) -> tuple[Sequence[Bounds], Random]:
+        """The requests of a workload, drawn once, and the source of chance as it is after that."""
+        key = f"{self._seed} {setting.similarity} {setting.space} {setting.time}"
+        drawn = key, setting.matches, setting.figure == "hosts"
+        random = Random(key)
+        if drawn not in self._drawn:
+            requests: Sequence[Bounds]
+            if setting.figure == "hosts":
+                assert self._series is not None
+                requests = draw_host_requests(random, self._series, self._scale.requests)
+            elif setting.matches:
+                count = self._scale.matching_requests
+                requests = draw_matching(random, self._pools.resources, setting.matches, count)
+            else:
+                requests = self._pools.requests(setting.similarity, random)
+                requests = requests[: self._scale.requests]
+            self._drawn[drawn] = requests, random.getstate()
+        requests, state = self._drawn[drawn]
+        random.setstate(state)
+        return requests, random
 
     def _watchers(self, brokers: Sequence[str]) -> list[Asked]:
         """One wide request at each broker: what it finds comes from everywhere."""
@@ -224,7 +239,7 @@ class Experiments:
             topology, ((each, placed[each.name]) for each in resources), ModelType.DYNAMIC
         )
         changes: list[tuple[int, str, str, ClientCall]] = []
-        for number in range(WATCHED * UPDATES):
+        for number in range(WATCHED * self._scale.updates):
             resource = resources[number % WATCHED]
             values = {
                 tag: float(random.randint(1, int(high)))

@@ -23,7 +23,7 @@ from tocsin.sim.discovery.figures import FULL, QUICK, Experiments, Scale, Series
 from tocsin.sim.discovery.hosts import draw_host_requests
 from tocsin.sim.discovery.network import MEASURED, PAPER
 from tocsin.sim.discovery.summary import Row
-from tocsin.sim.discovery.workload import Pools, draw_pools, mean_matches
+from tocsin.sim.discovery.workload import REQUESTS_MIN, Pools, draw_pools, mean_matches
 
 SEED_MAX = 2**63 - 1
 
@@ -49,7 +49,8 @@ def _evaluate_figures(out: Path, arguments: Namespace) -> int:
     series = read_series([Path(file) for file in arguments.hosts]) if arguments.hosts else None
     scale = QUICK if arguments.quick else FULL
     random = Random(arguments.seed)
-    pools = draw_pools(random, resources=scale.resources, requests=scale.requests)
+    requests = max(scale.requests, REQUESTS_MIN)
+    pools = draw_pools(random, resources=scale.resources, requests=requests)
     outcomes = _run_all(Experiments(pools, scale, arguments.seed, series))
     report = _report(out, outcomes, arguments.summary)
     report["seed"], report["quick"] = arguments.seed, arguments.quick

@@ -38,8 +38,10 @@ class OverlayProcesses:
         self.clients = {name: Resources(broker.url) for name, broker in brokers.items()}
 
     def close(self) -> None:
-        for each in (*self._http.values(), *self.clients.values()):
-            each.close()
+        for http in self._http.values():
+            http.close()
+        for client in self.clients.values():
+            client.close()
 
     def use(self, options: Mapping[str, object]) -> None:
         """Set options of discovery at every broker."""

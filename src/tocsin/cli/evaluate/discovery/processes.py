@@ -68,10 +68,14 @@ def evaluate_processes(out: Path, arguments: Namespace) -> int:
     if unequal := report["differences"]:
         named = "; ".join(unequal[:SHOWN_MAX])
         raise SomeFailed(
-            f"{len(unequal):,} counts differ from those of the simulator: {named}",
+            f"{_differ(len(unequal))} from what the simulator has: {named}",
             remedy=f"All are in {out / REPORT}. Please report this.",
         )
     return 0
+
+
+def _differ(count: int) -> str:
+    return "1 count differs" if count == 1 else f"{count:,} counts differ"
 
 
 def measure_processes(out: Path, sizes: Sizes, seed: int) -> dict[str, Any]:

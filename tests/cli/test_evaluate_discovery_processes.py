@@ -53,6 +53,8 @@ def check(out: Path, brokers: int) -> None:
     of_all = [row for row in report["times"] if row["found"] == "all"]
     assert [row["run"] for row in of_all] == ["Normal", "Similarity", "one broker"]
     assert all(row["requests"] == requests and 0 < row["p50"] <= row["p99"] for row in of_all)
+    processor_ms = report["processor_ms"]
+    assert 0 < processor_ms["one broker"] < processor_ms["Normal"]
     if can_plot():
         assert (out / "processes.png").stat().st_size > 10_000
 

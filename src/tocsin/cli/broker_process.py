@@ -44,6 +44,11 @@ class BrokerProcess:
         return f"http://{self._address}"
 
     @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 

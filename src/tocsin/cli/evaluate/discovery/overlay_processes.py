@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+import psutil
+
 from tocsin.cli.broker_process import BrokerProcess
 from tocsin.client import Resources
 from tocsin.client.transport.connection import Connection
@@ -34,6 +36,7 @@ class OverlayProcesses:
     """Brokers that run and are linked, by name, and a client of each."""
 
     def __init__(self, brokers: Mapping[str, BrokerProcess]) -> None:
+        self._processes = [psutil.Process(broker.pid) for broker in brokers.values()]
         self._http = {name: Connection(broker.url) for name, broker in brokers.items()}
         self.clients = {name: Resources(broker.url) for name, broker in brokers.items()}
 
@@ -49,6 +52,11 @@ class OverlayProcesses:
         headers = [("Content-Type", "application/json")]
         for http in self._http.values():
             http.request("PATCH", "/overlay/options", body=body, headers=headers)
+
+    def processor_s(self) -> float:
+        """What all brokers together have used of processors since they started."""
+        times = [process.cpu_times() for process in self._processes]
+        return sum(each.user + each.system for each in times)
 
     def counts(self) -> dict[str, Counts]:
         """The counters of discovery, of every broker."""

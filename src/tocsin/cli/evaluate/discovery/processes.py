@@ -43,7 +43,7 @@ from tocsin.sim.discovery.workload import TAGS
 REPORT: Final = "processes.json"
 TIMES: Final = "processes.parquet"
 CENTRAL: Final = "one broker"
-GROUPS: Final = (0, 1, 10, 30, 100)  # how many resources are found, from so many on
+GROUPS: Final = (0, 1, 15, 30, 60)  # how many resources are found, from so many on
 WARM_UP: Final = f"{TAGS[0]} >= 0"
 SHOWN_MAX: Final = 5  # differences that an error names
 
@@ -53,10 +53,11 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What brokers that are processes counted, and how long each request of each phase took."""
+    """What brokers that are processes counted, and what requests took, by algorithm."""
 
     phases: list[Phase]
-    times_ms: dict[str, list[float]]  # by algorithm
+    times_ms: dict[str, list[float]]  # of each request
+    processor_s: dict[str, float]  # of all brokers, for all requests
 
 
 def evaluate_processes(out: Path, arguments: Namespace) -> int:
@@ -100,6 +101,10 @@ def measure_processes(out: Path, sizes: Sizes, seed: int) -> dict[str, Any]:
         "simulated": {each.name: in_total(each.counts) for each in expected},
         "differences": unequal,
         "shared": {each.name: sum(a.shared for a in each.answers) for each in many.phases[1:]},
+        "processor_ms": {
+            name: 1e3 * taken_s / len(plan.asked)
+            for name, taken_s in (*many.processor_s.items(), (CENTRAL, one.processor_s[NORMAL]))
+        },
         "times": _summarised(records),
     }
     (out / REPORT).write_text(json.dumps(report, indent=1) + "\n")
@@ -122,12 +127,13 @@ def _carry_out(plan: Plan, algorithms: Sequence[str], advance: Advance) -> Measu
             advance()
         overlay.wait_for_resources(len(plan.resources))
         after = overlay.counts()
-        found = Measured([Phase(REGISTRATION, (), counted_since(before, after))], {})
+        found = Measured([Phase(REGISTRATION, (), counted_since(before, after))], {}, {})
         _warm_up(overlay, plan)
         for algorithm in algorithms:
             overlay.use({"similarity": algorithm == SIMILARITY, "cache_expiry_s": CACHE_S})
-            before = overlay.counts()
+            before, begin_s = overlay.counts(), overlay.processor_s()
             answers, found.times_ms[algorithm] = _ask_all(overlay, plan, advance)
+            found.processor_s[algorithm] = overlay.processor_s() - begin_s
             counts = counted_since(before, overlay.counts())
             found.phases.append(Phase(algorithm, answers, counts))
         return found
@@ -211,6 +217,8 @@ def _show(report: dict[str, Any]) -> None:
         if count or report["simulated"][phase][name]
     ]
     table(["phase", "count", "processes", "simulated"], rows)
+    show("\nProcessor time of all brokers for a request, ms\n")
+    table(["run", "ms"], [[run, f"{ms:.1f}"] for run, ms in report["processor_ms"].items()])
     show("\nTime of a request for its client, ms, over how many resources it finds\n")
     table(
         ["found", "run", "requests", "p50", "p99"],

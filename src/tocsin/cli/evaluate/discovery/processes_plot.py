@@ -47,7 +47,7 @@ def _times(axes: Any, report: dict[str, Any]) -> None:
                 markersize=4,
                 label=f"{run}, {percentile}",
             )
-    axes.set(title="time of a request, ms", xlabel="resources found", yscale="log")
+    axes.set(title="time of a request, ms", xlabel="resources found", ylim=(0, None))
 
 
 def _messages(axes: Any, report: dict[str, Any]) -> None:
@@ -63,3 +63,4 @@ def _messages(axes: Any, report: dict[str, Any]) -> None:
         axes.plot(where, marks, linestyle="", marker="_", markersize=14, color="black", label=label)
     axes.set_xticks(range(len(KINDS)), list(KINDS.values()), fontsize=8)
     axes.set(title=f"messages of {report['brokers']} brokers")
+    axes.margins(y=0.25)  # for the legend

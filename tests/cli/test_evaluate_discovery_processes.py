@@ -25,9 +25,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BrokerProcess]]:
     brokers: list[BrokerProcess] = []
     start = BrokerProcess.start
 
-    def noted(broker: BrokerProcess) -> float:
+    def noted(broker: BrokerProcess, wait_s: float) -> float:
         brokers.append(broker)
-        return start(broker)
+        return start(broker, wait_s)
 
     monkeypatch.setattr(BrokerProcess, "start", noted)
     yield brokers
@@ -59,7 +59,7 @@ def check(out: Path, brokers: int) -> None:
         assert (out / "processes.png").stat().st_size > 10_000
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_five_brokers_over_tcp_count_what_the_simulator_counts(
     tmp_path: Path, started: list[BrokerProcess], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,7 +81,7 @@ def test_twenty_four_brokers_over_tcp_count_what_the_simulator_counts(
     check(tmp_path, 24)
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_brokers_end_with_the_command_that_is_terminated(started: list[BrokerProcess]) -> None:
     before = signal.getsignal(signal.SIGTERM)
 

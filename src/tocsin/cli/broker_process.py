@@ -52,7 +52,7 @@ class BrokerProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def start(self) -> float:
+    def start(self, wait_s: float = START_S_MAX) -> float:
         """Start it, on the ports it had before. Returns the seconds until it was ready."""
         begun = time.perf_counter()
         command = [sys.executable, "-m", "tocsin", "serve", "--json"]
@@ -67,7 +67,7 @@ class BrokerProcess:
                 env={**os.environ, **self._settings},
             )
         assert self._process.stdout is not None
-        ready, _, _ = select.select([self._process.stdout], [], [], START_S_MAX)
+        ready, _, _ = select.select([self._process.stdout], [], [], wait_s)
         line = self._process.stdout.readline() if ready else b""
         if not line:
             self.kill()

@@ -22,9 +22,9 @@ from tocsin.errors import NothingArrived
 from tocsin.sim.discovery.sequence import Counts, plain_counts
 from tocsin.sim.discovery.topology import Topology
 
-WAIT_S_MAX: Final = 120.0  # for links, and for the flooding of registrations
+WAIT_S_MAX: Final = 120.0  # for a start, for links, for the flooding of registrations
 POLL_S: Final = 0.05
-AT_ONCE: Final = 4  # brokers that start; each keeps a processor busy until it listens
+AT_ONCE: Final = 3  # brokers that start; each keeps a processor busy until it listens
 SETTINGS: Final = {
     "TOCSIN_ARCHIVE__ENABLED": "false",  # no archive and no account of runs: fewer processes
     "TOCSIN_MONITOR__ENABLED": "false",
@@ -111,7 +111,7 @@ def overlay_of(topology: Topology, started: Callable[[], None]) -> Iterator[Over
                     directory / name, link="127.0.0.1:0", peers=peers, settings=SETTINGS
                 )
             with ThreadPoolExecutor(AT_ONCE) as pool:
-                for _ in pool.map(lambda name: brokers[name].start(), level):
+                for _ in pool.map(lambda name: brokers[name].start(WAIT_S_MAX), level):
                     started()
         overlay = OverlayProcesses(brokers)
         stack.callback(overlay.close)

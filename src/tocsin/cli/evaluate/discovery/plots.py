@@ -100,7 +100,7 @@ def _figure_8(out: Path, seed: int) -> Path:
         label = f"deviation {100 * deviation:g} s"
         left.plot(seconds, [counts[each // 5] for each in seconds], marker=".", label=label)
     left.set(title="8a: requests in 5 s", xlabel="second", ylabel="requests")
-    left.legend()
+    left.legend(fontsize=7)
     places = Counter(zipf_in_space(1_000, path_topology().edges, Random(seed)))
     right.bar(range(1, len(places) + 1), sorted(places.values(), reverse=True), color="#4a6fa5")
     right.set(title="8b: requests at each broker", xlabel="broker, by rank", ylabel="requests")
@@ -157,6 +157,7 @@ def _figure_12(out: Path, rows: Sequence[Row]) -> Path:
         _lines(axes, chosen, "matches")
         title = f"{number}: {name}, {rate:g} requests a second"
         axes.set(title=title, xlabel="resources found", ylabel="ms", xscale="log", yscale="log")
+        axes.xaxis.set_minor_formatter("")  # they overlap
         axes.title.set_size(9)
     for axes in figure.axes:
         axes.legend(fontsize=7)

@@ -27,7 +27,9 @@ def draw_processes(out: Path, report: dict[str, Any]) -> str:
     _messages(right, report)
     for axes in (left, right):
         axes.title.set_size(9)
-        axes.legend(fontsize=7)
+        axes.margins(y=0.35)  # for the legend
+        axes.set_ylim(bottom=0)
+        axes.legend(fontsize=7, loc="upper right", ncols=2)
     figure.savefig(out / PLOT, dpi=110)
     plt.close(figure)
     return PLOT
@@ -47,7 +49,7 @@ def _times(axes: Any, report: dict[str, Any]) -> None:
                 markersize=4,
                 label=f"{run}, {percentile}",
             )
-    axes.set(title="time of a request, ms", xlabel="resources found", ylim=(0, None))
+    axes.set(title="time of a request, ms", xlabel="resources found")
 
 
 def _messages(axes: Any, report: dict[str, Any]) -> None:
@@ -63,4 +65,3 @@ def _messages(axes: Any, report: dict[str, Any]) -> None:
         axes.plot(where, marks, linestyle="", marker="_", markersize=14, color="black", label=label)
     axes.set_xticks(range(len(KINDS)), list(KINDS.values()), fontsize=8)
     axes.set(title=f"messages of {report['brokers']} brokers")
-    axes.margins(y=0.25)  # for the legend

@@ -106,7 +106,7 @@ _DISCOVERY_EXAMPLES = """
   tocsin evaluate discovery --quick --out /tmp/d    fewer and smaller workloads; two minutes
   tocsin evaluate discovery --hosts readings/*.csv  one more workload, of real hosts
   tocsin evaluate discovery --scale                 up to 1,000 brokers; 5 GB, half an hour
-  tocsin evaluate discovery --processes             24 real brokers: times; 4 GB, five minutes
+  tocsin evaluate discovery --processes             24 real brokers and their times; two minutes
 """
 
 

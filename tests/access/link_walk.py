@@ -38,6 +38,7 @@ LATER: tuple[LinkMessage, ...] = (
     m.Subscribe(NEIGHBOUR, "1", "topic a"),
     m.Unsubscribe(NEIGHBOUR, "1"),
     m.Synced("subscriptions"),
+    m.Ignored(1, "T806", "full"),
     m.Reached(NEIGHBOUR, "1", ("other",)),
     m.Forget("other", 1),
     m.Events(1, (EVENT,)),

@@ -9,7 +9,7 @@ from tocsin.services.link.neighbour import Neighbour
 from tocsin.wire.link.messages import Ignored
 
 
-def hear_ignored(
+def note_ignored(
     runtime: Runtime, neighbour: Neighbour, connection: Connection, message: Ignored
 ) -> None:
     """Write it to the log, and show it with the neighbour."""

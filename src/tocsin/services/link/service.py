@@ -31,7 +31,7 @@ from tocsin.services.link.dialler import Dialler
 from tocsin.services.link.direct import DirectResults
 from tocsin.services.link.handovers import Handovers
 from tocsin.services.link.identity import Ids
-from tocsin.services.link.ignored import hear_ignored
+from tocsin.services.link.ignored import note_ignored
 from tocsin.services.link.info import overlay_info
 from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
 from tocsin.services.link.neighbours import Neighbours
@@ -208,7 +208,7 @@ class LinkService:
             self._check_hello(connection, message)
         elif isinstance(message, Ignored) and self.router.neighbour(connection.number):
             neighbour = self.neighbours.get(connection.broker)
-            hear_ignored(self._runtime, neighbour, connection, message)
+            note_ignored(self._runtime, neighbour, connection, message)
         elif isinstance(message, Refuse):  # said at once: the end of the connection may come first
             connection.error = LinkRefused.by(message.code, message.reason)
         if isinstance(message, MessageBase):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from random import Random
 
 import pytest
 
 from overlay.discovery_runs import OPTIONS, make_plan
 from overlay.network import MS, Network, S
-from tocsin.overlay.discovery.effects import Change
+from tocsin.overlay.discovery.effects import Change, Send
 from tocsin.overlay.discovery.requests import ModelType, Registration, Request
 from tocsin.overlay.region import admits, overlaps
+from tocsin.sim.checks.checked_core import CheckedCore
+from tocsin.sim.checks.discovery import DiscoveryCheck
+from tocsin.wire.link.discovery_messages import Results
 
 DYNAMIC_CONTINUOUS = ModelType.DYNAMIC_CONTINUOUS
+ADDED_AGAIN = [Change.ADDED, Change.REMOVED, Change.ADDED]
 EDGES = [("A", "B"), ("B", "C"), ("C", "D")]
 
 
@@ -67,9 +72,54 @@ def test_a_continuous_request_is_told_what_went_with_a_link_and_what_came_back()
     network.update("D", "R", {"a": 8})
     network.settle()
 
-    both = [Change.ADDED, Change.REMOVED, Change.ADDED]
-    assert [change for change, _ in network.reported("Q")] == [*both, Change.CHANGED]
-    assert [change for change, _ in network.reported("S")] == both
+    assert [change for change, _ in network.reported("Q")] == [*ADDED_AGAIN, Change.CHANGED]
+    assert [change for change, _ in network.reported("S")] == ADDED_AGAIN
+
+
+def test_the_check_allows_for_a_broker_on_the_way_that_asked_again() -> None:
+    """The client's broker asked once, and gets the result twice: it was told to forget it."""
+    problems: list[str] = []
+    checked = partial(CheckedCore, check=DiscoveryCheck(problems.append))
+    network = Network(EDGES, make_core=checked)
+    network.register("D", "R", "[a,<=,9]", {"a": 5})
+    network.settle()
+    network.discover("A", "Q", "[a,>,1]", DYNAMIC_CONTINUOUS)
+    network.settle()
+
+    network.disconnect("B", "C")
+    network.settle()
+    network.connect("B", "C")
+    network.settle()
+
+    to_a = [sent.message for sent in network.sent(Results) if sent.receiver == "A"]
+    assert len(to_a) == 2
+    assert network.reported("Q") == [(change, "R") for change in ADDED_AGAIN]
+    assert not problems
+
+
+def test_the_check_sees_a_broker_that_sends_a_result_of_a_continuous_request_twice() -> None:
+    problems: list[str] = []
+    check = DiscoveryCheck(problems.append)
+    network = Network(EDGES, make_core=partial(CheckedCore, check=check))
+    network.register("D", "R", "[a,<=,9]", {"a": 5})
+    network.settle()
+    network.discover("A", "Q", "[a,>,1]", DYNAMIC_CONTINUOUS)
+    network.settle()
+    assert not problems
+
+    for sent in network.sent(Results):
+        core = network.cores[sent.sender]
+        assert isinstance(core, CheckedCore)
+        check.step(core, [Send(sent.receiver, sent.message)], network.now_ns)
+    stranger = Send("D", network.sent(Results)[0].message)
+    core = network.cores["C"]
+    assert isinstance(core, CheckedCore)
+    check.step(core, [stranger], network.now_ns)
+
+    assert [each.split(" goes ")[1] for each in problems] == [
+        "from D to C more often than it was asked for",
+        "from C to D, which did not ask for it",
+    ]
 
 
 def test_a_tree_heals_around_a_dead_middle_whatever_comes_first() -> None:

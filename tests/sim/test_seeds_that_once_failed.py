@@ -14,6 +14,7 @@ FOUND = {
     58: "a reliable sequence expired while the clock was in doubt",
     136: "a change asked during a deletion brought the subscription back after a crash",
     151: "a dead letter dropped while it was sent again was counted off twice",
+    176: "a watched result that came again by a new link was taken for one that nobody asked for",
     318: "a blocked stream whose waiting events were all dropped was never caught up",
     330: "a handshake that ended while a new sink was written put the old one back on disk",
     572: "a handshake that ended while a new filter was written put the old one back on disk",

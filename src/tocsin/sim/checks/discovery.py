@@ -23,6 +23,7 @@ from tocsin.wire.link.discovery_messages import (
     CoverGone,
     Discover,
     DiscoveryMessage,
+    Result,
     Results,
     Unadvertise,
 )
@@ -129,7 +130,7 @@ class DiscoveryCheck:
         match message:
             case Results(request_id, results):
                 for result in results:
-                    self._crossed(request_id, sender, receiver, result.adv_id)
+                    self._crossed(request_id, sender, receiver, result)
             case Discover():
                 self._asked(sender, receiver, message)
             case CoverGone(request_id):
@@ -152,20 +153,37 @@ class DiscoveryCheck:
         if request.hops > 2 * (len(self._cores) - 1):
             self._fail(f"4: {what}, its hop {request.hops} among {len(self._cores)} brokers")
 
-    def _crossed(self, request_id: str, sender: str, receiver: str, adv_id: str) -> None:
-        request = self._request(request_id)
+    def _crossed(self, request_id: str, sender: str, receiver: str, result: Result) -> None:
+        request, adv_id = self._request(request_id), result.adv_id
         crossed = request.crossed
         crossed[sender, receiver, adv_id] += 1
         what = f"result {adv_id} of request {request_id} goes from {sender} to {receiver}"
         times = crossed[sender, receiver, adv_id]
         if request.is_continuous:
-            if times > request.asked[receiver, sender]:
-                self._fail(f"3: {what} more often than it was asked for")
+            self._check_continuous(request, sender, receiver, result, what)
         elif (times > 1 or (receiver, sender, adv_id) in crossed) and not self._repeats(request_id):
             if times > 1:
                 self._fail(f"3: {what} a second time")
             if (receiver, sender, adv_id) in crossed:
                 self._fail(f"3: {what}, from where it came")
+
+    def _check_continuous(
+        self, request: _Request, sender: str, receiver: str, result: Result, what: str
+    ) -> None:
+        """A broker answers each time that it is asked, and passes on what it got, to who asked.
+
+        When a link on the way is another one, the broker before it asks again: then the brokers
+        nearer to the client get a result once more, for which they had not to ask.
+        """
+        asked, crossed, adv_id = request.asked[receiver, sender], request.crossed, result.adv_id
+        times = crossed[sender, receiver, adv_id]
+        if result.broker == sender:
+            if times > asked:
+                self._fail(f"3: {what} more often than it was asked for")
+        elif not asked:
+            self._fail(f"3: {what}, which did not ask for it")
+        elif times > sum(crossed[other, sender, adv_id] for other in self._cores):
+            self._fail(f"3: {what} more often than it came there")
 
     def _repeats(self, request_id: str) -> bool:
         """True if it was asked again, or shares what was: results may come to it once more."""

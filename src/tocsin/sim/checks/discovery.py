@@ -247,9 +247,15 @@ class DiscoveryCheck:
         is_fresh = asked.shared_until_ns - asked.issued_ns <= path.request.max_age_ns
         is_disturbed = self._request(cover.id).is_disturbed or self._changed_ns >= asked.issued_ns
         nearer = self._cores.get(path.last_hop)
-        there = None if nearer is None else nearer.core.one_time.paths.get(cover.id)
-        is_whole = there is not None and not there.tally.incomplete
-        return is_fresh and is_whole and self.clocks_agree and not is_disturbed
+        there = {} if nearer is None else nearer.core.one_time.paths
+        first, second = there.get(cover.id), there.get(path.id)
+        if first is None or second is None or first.tally.incomplete:
+            return False
+        if first.attempt > second.attempt or first.id in second.failed_covers:
+            return False  # it was sent on before there was the cover, or without it since
+        if first.last_hop == second.last_hop and not first.is_host:
+            return self._is_free_to_share(second, first)
+        return is_fresh and self.clocks_agree and not is_disturbed
 
     def _check_last_hop(self, core: Core, path: Path) -> None:
         """Whoever sent it has it for as long."""

@@ -12,7 +12,12 @@ from tocsin.sim.world import Violation, World
 from tocsin.wire.api.resource_request import DiscoveryRequest, OrderBy
 from tocsin.wire.api.resource_views import RequestModel
 
-FAILURES = {"note: a link is down", "hosts are cut off from each other", "crash"}
+FAILURES = {
+    "note: a link is down",
+    "note: results are not delivered",
+    "hosts are cut off from each other",
+    "crash",
+}
 SLACK_NS = 3_000_000_000  # clocks of two machines differ by so much
 
 

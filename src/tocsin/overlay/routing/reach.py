@@ -124,35 +124,35 @@ class Reach:
         """Of the cycle that the first doubled broker shows, the edge with the largest ids.
 
         Everybody on a cycle finds the same edge, so the two brokers at its ends cut it and nobody
-        else cuts another. What is left, if all cut what they find, still joins everybody.
+        else cuts another. What is left, if all cut what they find, still joins everybody. Linear in
+        what the neighbours say: those that say what leads nowhere are walked once.
         """
+        connected: dict[str, set[str]] = {}
         for broker in sorted(self._double):
-            cycle = self._cycle(broker)
-            if cycle:
-                return max(cycle)
+            ways = sorted(self._ways[broker])[: 1 if broker == self._broker else 2]
+            for way in ways:
+                if way not in connected:
+                    connected[way] = beyond(self._behind[way], way)
+            if all(broker in connected[way] for way in ways):
+                return max(self._cycle(broker, [self._path(way, broker) for way in ways]))
         return None
 
-    def _cycle(self, broker: str) -> list[Edge]:
+    def _cycle(self, broker: str, paths: list[list[str]]) -> list[Edge]:
+        """The edges on the way out by the first path, and back by the second if there is one."""
+        one = paths[0]
         if broker == self._broker:
-            way = min(self._ways[broker])
-            path = self._path(way, broker)
-            return _edges([self._broker, *path]) if path else []
-        one, other = (self._path(way, broker) for way in sorted(self._ways[broker])[:2])
-        if not one or not other:
-            return []
-        meeting = next(each for each in one if each in other)
-        to, back = one[: one.index(meeting) + 1], other[: other.index(meeting)]
-        return _edges([self._broker, *to, *reversed(back), self._broker])
+            return _edges([self._broker, *one])
+        place_in_other = {each: place for place, each in enumerate(paths[1])}
+        end = next(place for place, each in enumerate(one) if each in place_in_other)
+        back = paths[1][: place_in_other[one[end]]]
+        return _edges([self._broker, *one[: end + 1], *reversed(back), self._broker])
 
     def _path(self, neighbour: str, broker: str) -> list[str]:
-        """From the neighbour to the broker; empty if what is known does not lead there."""
+        """From the neighbour to the broker, which is known to be connected to it."""
         behind = self._behind[neighbour]
         path = [broker]
         while path[-1] != neighbour:
-            before = behind.get(path[-1])
-            if before is None or before in path:
-                return []
-            path.append(before)
+            path.append(behind[path[-1]])
         return path[::-1]
 
 

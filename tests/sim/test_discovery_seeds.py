@@ -29,7 +29,7 @@ MISTAKES: dict[type[OneTimeRequests], int] = {
     mistakes.A5LocalResultsDoNotCount: 0,
     mistakes.A5ResultsAtTheHostOnly: 0,
     mistakes.A7EachByItsOwnClock: 0,
-    mistakes.A8ThePreviousHopGoesOnAlone: 27,
+    mistakes.A8ThePreviousHopGoesOnAlone: 5,
 }
 
 

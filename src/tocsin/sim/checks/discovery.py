@@ -261,11 +261,14 @@ class DiscoveryCheck:
         """Whoever sent it has it for as long."""
         nearer = self._cores.get(path.last_hop)
         is_linked = nearer is not None and core.broker_id in nearer.core.neighbours
-        if nearer is None or not is_linked or self._request(path.id).is_disturbed:
-            return
-        if not self.clocks_agree:
+        if nearer is None or not is_linked:
             return
         there = nearer.core.one_time.paths.get(path.id)
+        if there is not None and there.cover_id and there.attempt == path.request.attempt:
+            what = f"{core.broker_id} lists request {path.id}"
+            self._fail(f"5: {what}, which {path.last_hop} sent with a cover")
+        if self._request(path.id).is_disturbed or not self.clocks_agree:
+            return
         what = f"5: {core.broker_id} shares request {path.id}, and {path.last_hop}"
         if there is None:
             self._fail(f"{what} has none")

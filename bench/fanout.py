@@ -239,7 +239,7 @@ def run_sender(name: str, port: int, each: int, told: Pipe) -> None:
 # The whole broker: a process that is told of nothing but HTTP.
 
 
-def run_broker(directory: str, ready: Pipe, link: str) -> None:
+def run_broker(directory: str, ready: Pipe, link: str = "off") -> None:
     from tocsin.drivers.serve import run
 
     flags = {

@@ -161,7 +161,7 @@ def first_covers(sizes: Sequence[int], rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
-def say_static(static: Sequence[dict[str, Any]], ratios: Sequence[dict[str, Any]]) -> None:
+def print_static(static: Sequence[dict[str, Any]], ratios: Sequence[dict[str, Any]]) -> None:
     ways = list(static[0]["us"])
     print("Static requests at one broker, microseconds of the processor for one:\n")
     report.table(
@@ -196,7 +196,7 @@ def main() -> None:
 
     static = static_requests(sizes, rounds)
     ratios = over_class_ads(static)
-    say_static(static, ratios)
+    print_static(static, ratios)
     covers = first_covers(sizes, rounds)
     print("\nThe first request that covers another, microseconds of the processor:\n")
     report.table(list(covers[0]), [list(row.values()) for row in covers])

@@ -386,25 +386,25 @@ def main() -> None:
     wanted = arguments.only or ["parse", "fanout", "figure5"]
     figures: dict[str, object] = {}
     if "parse" in wanted:
-        figures["parse"] = tell_parsed(parsed(1_000 if arguments.quick else 10_000))
+        figures["parse"] = print_parsed(parsed(1_000 if arguments.quick else 10_000))
     if "fanout" in wanted:
         rounds, each = (1, 100) if arguments.quick else (5, 500)
-        figures["fanout"] = tell_fanout(fanned_out(rounds, each))
+        figures["fanout"] = print_fanout(fanned_out(rounds, each))
     if "figure5" in wanted:
         counts, each = ([1, 50, 200], 5) if arguments.quick else ([1, 25, 50, 100, 150, 200], 100)
-        figures["figure5"] = tell_figure5(figure5(counts, each), arguments.plot)
+        figures["figure5"] = print_figure5(figure5(counts, each), arguments.plot)
     if arguments.json is not None:
         report.write("mediation", figures, arguments.json)
 
 
-def tell_parsed(found: dict[str, float]) -> dict[str, float]:
+def print_parsed(found: dict[str, float]) -> dict[str, float]:
     rows = [[name, found[name], found[name] / found["bare"]] for name in ("bare", "whole")]
     report.table(["reading a message", "messages/cpu-s", "x bare lxml"], rows)
     print(f"wanted: {TARGET_PARSED:,} messages a CPU-second")
     return found
 
 
-def tell_fanout(results: dict[str, list[Sent]]) -> dict[str, object]:
+def print_fanout(results: dict[str, list[Sent]]) -> dict[str, object]:
     def rate(name: str) -> float:
         return statistics.median(run.per_cpu_second() for run in results[name])
 
@@ -428,7 +428,7 @@ def tell_fanout(results: dict[str, list[Sent]]) -> dict[str, object]:
     }
 
 
-def tell_figure5(means: dict[str, dict[int, float]], path: Path | None) -> dict[str, object]:
+def print_figure5(means: dict[str, dict[int, float]], path: Path | None) -> dict[str, object]:
     rows = [[count, *(means[name][count] for name in SPECIFICATIONS)] for count in means["wse"]]
     report.table(["consumers", "WS-Eventing, ms", "WS-Notification, ms"], rows)
     lines = {name: straightness(points) for name, points in means.items()}

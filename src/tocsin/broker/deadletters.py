@@ -13,7 +13,7 @@ from tocsin.broker.subscriber import Subscriber
 from tocsin.errors import Busy, NoSuchDeadLetter, RedriveFailed
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, Subscription
-from tocsin.event.subscription import State as Standing
+from tocsin.event.subscription import State as SubscriptionState
 
 REDRIVES_PER_LANE_MAX = 1_000
 
@@ -61,7 +61,7 @@ class DeadLetters:
         """It is to be sent again; raises why it cannot be."""
         self._check_kept(letter.id)
         known = self._state.by_id.get(letter.subscription)
-        if known is not None and known.subscription.state is Standing.PENDING:
+        if known is not None and known.subscription.state is SubscriptionState.PENDING:
             raise RedriveFailed(
                 "the subscription's sink has not agreed to receive events",
                 remedy="Redrive it when the subscription is active.",

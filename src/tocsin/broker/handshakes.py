@@ -56,7 +56,7 @@ class Handshakes:
         question.waiting[subscriber.subscription.id] = subscriber
         subscriber.next_question_ns = question.again_ns
         if question.refusal:
-            self._tell(subscriber, question.refusal)
+            self._record_refusal(subscriber, question.refusal)
 
     def forget(self, subscriber: Subscriber, sink: str | None) -> None:
         """It has ended or moved away. The sink is asked again only if others still wait."""
@@ -120,7 +120,7 @@ class Handshakes:
         question.failures += 1
         question.refusal = answer.reason
         for subscriber in self._still_waiting(question):
-            self._tell(subscriber, answer.reason)
+            self._record_refusal(subscriber, answer.reason)
         pace = RetryOptions(delay_s_max=state.options.handshake_delay_s_max)
         again_ns = retry_at_ns(pace, question.failures, now_ns, state.jitter())
         self._set_again(question, again_ns)
@@ -135,7 +135,7 @@ class Handshakes:
         if self._by_token.get(question.token) is question and not question.under_way:
             self._send(question)
 
-    def _tell(self, subscriber: Subscriber, refusal: str) -> None:
+    def _record_refusal(self, subscriber: Subscriber, refusal: str) -> None:
         """Say in the subscription why it waits; on disk, and in the log, the first time only."""
         was = subscriber.subscription
         reason = f"the sink has not agreed to receive events: {refusal}"

@@ -98,7 +98,7 @@ class Node:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._perform = self._performers()
-        store.follow(self.broker.head, self._heard)
+        store.follow(self.broker.head, self._appended_elsewhere)
         self.schedule_run()
 
     def _recovered(self, options: BrokerOptions, store: EventStore, lower_bound_ns: int) -> Broker:
@@ -243,7 +243,7 @@ class Node:
         for listener in self.observers.committed:
             listener(events)
 
-    def _heard(self, events: list[Stored]) -> None:
+    def _appended_elsewhere(self, events: list[Stored]) -> None:
         """Another broker appended these to the log. In any thread."""
         with suppress(RuntimeError):  # the loop is closed
             self.loop.call_soon_threadsafe(self._appended, events)

@@ -92,9 +92,9 @@ class SimNode:
         self._is_flushing = False
         self._timer_ns: int | None = None
         self.streams: dict[int, StreamSink] = {}
-        self._heard_ns = 0
+        self._delivered_until_ns = 0
         self._came_across: set[int] = set()  # unreadable events
-        store.follow(broker.head, self._heard)
+        store.follow(broker.head, self._appended_elsewhere)
         self.perform: dict[type, Callable[[Any], None]] = {
             do.Commit: self._commit,
             do.ReadLog: self._read_log,
@@ -229,13 +229,13 @@ class SimNode:
             self.broker.commit_failed(outcome, self._clock.steady_ns)
         self._flush()
 
-    def _heard(self, events: list[Stored]) -> None:
+    def _appended_elsewhere(self, events: list[Stored]) -> None:
         """Another broker appended these. The news comes later, and in order."""
         due_ns = self._world.now_ns + int(self._world.random.uniform(0, HEARD_MS_MAX) * NS_PER_MS)
-        self._heard_ns = max(self._heard_ns, due_ns)
-        after_ms = (self._heard_ns - self._world.now_ns) / NS_PER_MS
+        self._delivered_until_ns = max(self._delivered_until_ns, due_ns)
+        after_ms = (self._delivered_until_ns - self._world.now_ns) / NS_PER_MS
 
-        def hear() -> None:
+        def deliver() -> None:
             if self._process.is_alive and self.store.last_seq > events[-1].seq:
                 self._world.seen["shared log: another broker's events come late"] += 1
             known = self.broker.appended(events, self._clock.steady_ns)
@@ -244,16 +244,16 @@ class SimNode:
             self.recent.add(known, sum(map(weight, known)))
             self.wake()
 
-        self._process.later(after_ms, after_ms, hear)
+        self._process.later(after_ms, after_ms, deliver)
 
     def _read_log(self, effect: do.ReadLog) -> None:
         def read() -> None:
             page = self.reader.read(effect.after, effect.limit)
             self._world.trace(f"read the log past {effect.after} through {page.next}")
-            self._disk_later(lambda: tell(page.events, page.next, page.corrupt))
+            self._disk_later(lambda: answer(page.events, page.next, page.corrupt))
             self._process.reached(CrashPoint.LOG_READ)
 
-        def tell(events: list[Stored], through: int, corrupt: list[int]) -> None:
+        def answer(events: list[Stored], through: int, corrupt: list[int]) -> None:
             self.broker.log_read(events, through, corrupt, self._clock.steady_ns)
             self._check_named(corrupt)
             self.wake()
@@ -275,9 +275,9 @@ class SimNode:
     def _check_retention(self, effect: do.CheckRetention) -> None:
         def look() -> None:
             reach = retention_reach(self.reader, effect.before_ns, effect.bytes_max)
-            self._disk_later(lambda: tell(reach))
+            self._disk_later(lambda: answer(reach))
 
-        def tell(reach: int) -> None:
+        def answer(reach: int) -> None:
             self.broker.retention_checked(reach, self._clock.steady_ns)
             self.wake()
 

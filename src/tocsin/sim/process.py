@@ -194,7 +194,7 @@ class Process:
 
     def _stop(self) -> None:
         assert self.services is not None
-        self.services.say_goodbye()
+        self.services.close_links()
         self.is_stopping = True
         for connection in list(self.connections):
             connection.stop()

@@ -113,7 +113,7 @@ class Services:
             on_ended=node.on_ended.append,
         )
 
-    def say_goodbye(self) -> None:
+    def close_links(self) -> None:
         """The broker begins to stop, or is gone: then nobody hears it."""
         links, self.links = self.links, None
         if links is not None:
@@ -121,7 +121,7 @@ class Services:
 
     def close(self) -> None:
         """The process ends: nothing goes on."""
-        self.say_goodbye()
+        self.close_links()
         self.own_boxes.close()
         self.dispatcher.close()
         self.board.close()

@@ -121,9 +121,9 @@ class ConsumerPeer(AcceptedPeer):
     def subscriptions(self) -> int:
         return len(self._demands)
 
-    def say_goodbye(self) -> None:
+    def send_close(self) -> None:
         self._stop()
-        super().say_goodbye()
+        super().send_close()
 
     def closed(self, why: str) -> None:
         self._stop()

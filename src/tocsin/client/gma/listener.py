@@ -87,7 +87,7 @@ class AcceptedPeer(PeerConnection):
         """The peer sent something that is about events."""
         raise AssertionError("each side handles its own")
 
-    def say_goodbye(self) -> None:
+    def send_close(self) -> None:
         """End all subscriptions; the connection is closed when the peer has replied."""
         conversation = self.conversation
         for subscription in conversation.subscriptions:
@@ -174,7 +174,7 @@ class PeerListener(Generic[P]):
             self._server.close()
         leaving = list(self.peers)
         for peer in leaving:
-            peer.say_goodbye()
+            peer.send_close()
         with suppress(TimeoutError):
             async with asyncio.timeout(GOODBYE_S_MAX):
                 await asyncio.gather(*(peer.gone.wait() for peer in leaving))

@@ -363,7 +363,7 @@ class SnakemakeRun:
         code = pairs["ExitCode"]
         return self._about(job, failure_concept(int(code) if code else None), at_s, pairs)
 
-    def _said(self, record: Record) -> list[Message]:
+    def _read_text(self, record: Record) -> list[Message]:
         """Plain sentences, of which some are the only sign of what happens."""
         text = str(record.get("msg") or "")
         self.aborted |= stopped_by_a_person(text)
@@ -384,7 +384,7 @@ class SnakemakeRun:
 
 
 _HANDLERS: dict[str, Callable[[SnakemakeRun, Record], list[Message]]] = {
-    "": SnakemakeRun._said,
+    "": SnakemakeRun._read_text,
     "error": SnakemakeRun._error,
     "job_error": SnakemakeRun._job_error,
     "job_finished": SnakemakeRun._job_finished,

@@ -114,7 +114,7 @@ def _step(
     for identifier, bound in members(step.get("in"), "source"):
         port = _port(identifier, *own)
         sources = _sources(bound.get("source"), workflow, prefix)
-        rest = _said(bound, "valueFrom", "linkMerge", "pickValue")
+        rest = _present(bound, "valueFrom", "linkMerge", "pickValue")
         value = text_of(rest, "valueFrom") if list(rest) == ["valueFrom"] else canonical(rest)
         if sources or rest:
             inputs.append(Binding(port, short(value) if rest else "", sources))
@@ -171,7 +171,7 @@ def _parts(body: Mapping, names: Iterable[str]) -> dict[str, str]:
     return {name: short(_part(name, body[name])) for name in names if body.get(name)}
 
 
-def _said(body: Mapping, *names: str) -> Mapping:
+def _present(body: Mapping, *names: str) -> Mapping:
     return {name: body[name] for name in names if name in body}
 
 
@@ -199,7 +199,7 @@ def _requirements(workflow: Process) -> dict[str, str]:
 def _results(workflow: Process) -> Iterator[Binding]:
     """The outputs of the workflow, and where they come from."""
     for name, value in members(workflow.body.get("outputs"), "type"):
-        rest = _said(value, "linkMerge", "pickValue")
+        rest = _present(value, "linkMerge", "pickValue")
         yield Binding(
             _local(name, workflow),
             canonical(rest) if rest else "",

@@ -51,7 +51,7 @@ class _Link:
 
     # The client's end
 
-    def tell(self, message: m.Message) -> None:
+    def send_message(self, message: m.Message) -> None:
         self.connection.to_broker(partial(self._arrive, write(message)))
 
     def _arrive(self, data: bytes) -> None:
@@ -121,7 +121,7 @@ class PerformanceClient(ABC):
             self._world.soon(1, RECONNECT_MS_MAX, self.start)
             return
         self._link = _Link(self, self._machine, process)
-        self._link.tell(self._request(process))
+        self._link.send_message(self._request(process))
 
     def disconnected(self) -> None:
         self._link = None
@@ -193,7 +193,7 @@ class PerformanceProducer(PerformanceClient):
             element = m.Element("Load", float(self._next))
             event = m.PerformanceEvent(NAME, STAMP, (element,))
             number = str(self._next)
-            link.tell(m.EventMessage(self._subscription, event, request_id=number))
+            link.send_message(m.EventMessage(self._subscription, event, request_id=number))
 
 
 class PerformanceConsumer(PerformanceClient):

@@ -64,7 +64,9 @@ class Watcher:
             self._world.seen["continuous request ended"] += 1
             self._world.soon(*AGAIN_MS, self._begin)
 
-    def told(self, change: str, data: dict[str, Any], held: dict[str, Any], since_ns: int) -> None:
+    def received(
+        self, change: str, data: dict[str, Any], held: dict[str, Any], since_ns: int
+    ) -> None:
         """A frame of the stream."""
         id, has = data["id"], data.get("attributes", {})
         what = f"{self._name} was told: {change} {id} {has}"
@@ -151,7 +153,7 @@ class _Stream:
         if change == "current":
             self.is_current = True
         else:
-            self._watcher.told(change, data, self.held, self._since_ns)
+            self._watcher.received(change, data, self.held, self._since_ns)
 
     def _go_on(self) -> None:
         self._full = False

@@ -17,7 +17,7 @@ from tocsin.broker.snapshot import Snapshot
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
-from tocsin.event.stored import Stored
+from tocsin.event.stored import Stored, repeat_key
 from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription, from_definition
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -57,7 +57,7 @@ class Hand:
             clock_jump_ns=int(options.clock_jump_s * S),
         )
         self.numbering.restore(
-            [(s.event.source, s.event.id, s.seq) for s in self.log],
+            [(repeat_key(s.event, s.arrival), s.seq) for s in self.log],
             snapshot.last_received_ns if snapshot else 0,
         )
         self.broker = Broker(

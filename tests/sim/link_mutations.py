@@ -71,9 +71,9 @@ def send_events_back_and_know_no_repeats(patch: pytest.MonkeyPatch) -> None:
     apply = Numbering.apply
 
     def forgetful(self: Numbering, append: Append, head: int) -> Applied:
-        for place in append.arrivals:
-            for event in append.offers[place]:
-                self._recent.pop((event.source, event.id), None)
+        for arrivals in append.arrivals.values():
+            for arrival in arrivals:
+                self._recent.pop((arrival.origin_log, arrival.number), None)
         return apply(self, append, head)
 
     patch.setattr(Numbering, "apply", forgetful)

@@ -12,6 +12,7 @@ from sim.mutations import Mutate
 from sim.test_mutations import assert_is_caught
 from tocsin.event.subscription import Kind, Subscription
 from tocsin.sim import run
+from tocsin.sim.clients import publishers
 from tocsin.sim.clients.subscribers import SESSION
 from tocsin.sim.overlay.overlay import Overlay
 from tocsin.sim.overlay_plan import calm
@@ -89,6 +90,17 @@ def lean(plan: Plan, random: Random) -> Plan:
         for number, each in enumerate(plan.brokers)
     )
     return replace(plan, brokers=brokers)
+
+
+@pytest.mark.parametrize("seed", LINKED[:6])
+def test_events_of_different_brokers_with_the_same_source_and_id_all_arrive(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publishers, "source_of", lambda _, number: f"/publisher/{number}")
+
+    report = run_simulation(seed, Simulation(seed))
+
+    assert report.ok, report.failure
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -123,7 +123,7 @@ def test_the_latest_keys_are_oldest_first(store: Store) -> None:
 
     keys = store.reader().recent_keys(3)
 
-    assert keys == [(f"urn:source:{seq % 3}", f"id-{seq}", seq) for seq in (3, 4, 5)]
+    assert keys == [((f"urn:source:{seq % 3}", f"id-{seq}"), seq) for seq in (3, 4, 5)]
 
 
 def test_none_removes_a_subscription_with_its_cursor_and_a_dead_letter(store: Store) -> None:

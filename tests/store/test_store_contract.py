@@ -86,9 +86,42 @@ def test_the_log_remembers_by_which_broker_an_event_came(store: EventStore) -> N
     append = Append([[event(1), event(2)], [event(3)]], 5 * S, arrivals={0: arrivals})
     applied = store.commit(append, NO_CHANGE)
 
-    assert applied.answers[0] == Accepted(2, 1, 2, 1)
-    assert [s.arrival for s in store.reader().read(0, 9).events] == [None, arrivals[1], None]
-    assert store.reader().recent_keys(2) == [("/test", "2", 2), ("/test", "3", 3)]
+    assert applied.answers[0] == Accepted(2, 2, 3)
+    assert [s.arrival for s in store.reader().read(0, 9).events] == [None, *arrivals, None]
+    assert store.reader().recent_keys(2) == [(("far-log", 2), 3), (("/test", "3"), 4)]
+
+
+def relayed(store: EventStore, *events: tuple[int, str, int]) -> Accepted:
+    """Each is the id of an event, the log it was first stored in, and its number there."""
+    arrivals = [Arrival("far", log, number, S, "near", 1) for _, log, number in events]
+    append = Append([[event(each) for each, _, _ in events]], S, arrivals={0: arrivals})
+    return store.commit(append, StateChange()).answers[0]
+
+
+def test_events_of_different_brokers_with_the_same_source_and_id_are_all_kept(
+    store: EventStore,
+) -> None:
+    offer(store, [1])
+
+    assert relayed(store, (1, "log a", 5), (1, "log b", 5), (1, "log b", 6)) == Accepted(3, 2, 4)
+    assert offer(store, [1]) == [Accepted(1, 1, 1, 1)], "a publisher's own repeat is still one"
+
+
+def test_a_relayed_event_is_a_repeat_by_the_log_it_comes_from_and_its_number_there(
+    store: EventStore,
+) -> None:
+    relayed(store, (1, "log a", 5))
+
+    assert relayed(store, (1, "log a", 5), (2, "log a", 6)) == Accepted(2, 1, 2, 1)
+    assert numbers(store) == [1, 2]
+
+
+def test_a_relayed_event_does_not_make_one_that_is_published_here_a_repeat(
+    store: EventStore,
+) -> None:
+    relayed(store, (1, "log a", 5))
+
+    assert offer(store, [1]) == [Accepted(1, 2, 2)]
 
 
 def test_repeats_alone_change_nothing(store: EventStore) -> None:
@@ -219,7 +252,19 @@ def test_times_and_sizes_lead_to_numbers(store: EventStore) -> None:
 def test_recent_keys_come_oldest_first(store: EventStore) -> None:
     offer(store, [1, 2, 3])
 
-    assert store.reader().recent_keys(2) == [("/test", "2", 2), ("/test", "3", 3)]
+    assert store.reader().recent_keys(2) == [(("/test", "2"), 2), (("/test", "3"), 3)]
+
+
+def test_a_durable_store_knows_relayed_events_again_after_it_was_closed(tmp_path: Path) -> None:
+    store = ready(Store.open(tmp_path))
+    offer(store, [1])
+    relayed(store, (1, "log a", 5))
+    store.close()
+
+    store = ready(Store.open(tmp_path))
+
+    assert relayed(store, (1, "log a", 5), (1, "log b", 5)) == Accepted(2, 2, 3, 1)
+    store.close()
 
 
 def test_a_durable_store_goes_on_after_it_was_closed(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ def test_time_and_repeats_are_known_across_a_gap_at_the_end(tmp_path: Path) -> N
     known = take_snapshot(store.reader())
 
     assert known.last_received_ns == make_events(10, 1)[0].received_ns
-    assert [seq for _, _, seq in store.reader().recent_keys(5)][-5:] == [6, 7, 8, 9, 10]
+    assert [seq for _, seq in store.reader().recent_keys(5)][-5:] == [6, 7, 8, 9, 10]
     store.close()
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tocsin.broker.numbering import Applied
 from tocsin.event.event import Event
-from tocsin.event.stored import Append, StateChange, Stored
+from tocsin.event.stored import Append, RepeatKey, StateChange, Stored
 from tocsin.event.topic import TopicPattern
 
 Listener = Callable[[list[Stored]], None]
@@ -75,8 +75,9 @@ class LogReader(Protocol):
     def seq_for_size(self, bytes_max: int) -> int:
         """The event through which the log must be trimmed to take at most `bytes_max`."""
 
-    def recent_keys(self, count: int) -> list[tuple[str, str, int]]:
-        """(source, id, seq) of the last `count` events, oldest first, but for unreadable ones."""
+    def recent_keys(self, count: int) -> list[tuple[RepeatKey, int]]:
+        """What the last `count` events are known by, and their numbers, oldest first, but for
+        unreadable ones."""
 
 
 class StateReader(Protocol):

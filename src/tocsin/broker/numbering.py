@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from itertools import repeat
 
 import msgspec
 
 from tocsin.broker.effects import Accepted
-from tocsin.event.event import Event
-from tocsin.event.stored import Append, Arrival, Stored
+from tocsin.event.stored import Append, RepeatKey, Stored, repeat_key
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -30,24 +30,23 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Numbering:
-    """The end of a log: the last events by source and id, and the last time of receipt."""
+    """The end of a log: what its last events are known by, and the last time of receipt."""
 
     def __init__(self, *, duplicates_window: int, clock_jump_ns: int) -> None:
         self._window = duplicates_window
         self._clock_jump_ns = clock_jump_ns
-        # Source and id of recent events. Exact, not hashed: a collision here would acknowledge an
-        # event and lose it.
-        self._recent: dict[tuple[str, str], int] = {}
+        # The keys of recent events. Exact, not hashed: a collision here would acknowledge an event
+        # and lose it.
+        self._recent: dict[RepeatKey, int] = {}
         # The same keys: a dict that loses its oldest looks at all the places they left, each time.
-        self._oldest_first: deque[tuple[str, str]] = deque()
+        self._oldest_first: deque[RepeatKey] = deque()
         self._received_ns = 0
         self._before_jump_ns = 0  # the last time before one that was far ahead of it
 
-    def restore(self, keys: Iterable[tuple[str, str, int]], received_ns: int) -> None:
+    def restore(self, keys: Iterable[tuple[RepeatKey, int]], received_ns: int) -> None:
         """Take up the window again after a restart, oldest first, and the last event's time."""
         self._received_ns = received_ns
-        for source, event_id, seq in keys:
-            self._recent[source, event_id] = seq
+        self._recent.update(keys)
         self._oldest_first.extend(self._recent)
 
     def apply(self, append: Append, head: int) -> Applied:
@@ -59,16 +58,16 @@ class Numbering:
         # stamped by a clock that was far ahead.
         received_ns = self._stamp_ns(append.received_ns) if append.offers else 0
         for place, events in enumerate(append.offers):
-            new = len(stored)
             first = last = duplicates = 0
-            for event in events:
-                key = (event.source, event.id)
+            arrivals = append.arrivals.get(place) or repeat(None)
+            for event, arrival in zip(events, arrivals, strict=False):  # one each, or none at all
+                key = repeat_key(event, arrival)
                 known = recent.get(key)
                 if known is None:
                     head += 1
                     known = recent[key] = head
                     oldest_first.append(key)
-                    stored.append(Stored(head, received_ns, event))
+                    stored.append(Stored(head, received_ns, event, arrival))
                 else:
                     duplicates += 1
                 if known > last:
@@ -76,8 +75,6 @@ class Numbering:
                 if not first or known < first:
                     first = known
             answers.append(Accepted(len(events), first, last, duplicates))
-            if place in append.arrivals:
-                _mark_arrivals(stored[new:], events, append.arrivals[place])
         return Applied(stored, answers, head)
 
     def _stamp_ns(self, now_ns: int) -> int:
@@ -98,10 +95,3 @@ class Numbering:
         """It was not stored, so a repeat of it is none."""
         for _ in applied.events:
             del self._recent[self._oldest_first.pop()]
-
-
-def _mark_arrivals(new: list[Stored], events: list[Event], arrivals: list[Arrival]) -> None:
-    """Note of the new ones among `events` how each came here."""
-    left = iter(zip(events, arrivals, strict=True))
-    for stored in new:
-        stored.arrival = next(how for event, how in left if event is stored.event)

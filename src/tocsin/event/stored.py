@@ -23,6 +23,18 @@ class Arrival(msgspec.Struct, frozen=True, array_like=True):
     hops: int  # how many links it has crossed
 
 
+RepeatKey = tuple[str, str | int]
+
+
+def repeat_key(event: Event, arrival: Arrival | None) -> RepeatKey:
+    """What a log knows a repeat by: the source and id of what is published here, as a publisher
+    sends both again; the log and the number there of what another broker accepted first, since
+    publishers of several brokers may give different events the same source and id."""
+    if arrival is None:
+        return event.source, event.id
+    return arrival.origin_log, arrival.number
+
+
 class Stored(msgspec.Struct, eq=False, repr_omit_defaults=True):
     """An event with its place in the log, and the bytes that dialects made of it.
 

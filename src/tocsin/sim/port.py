@@ -74,18 +74,20 @@ class CheckedPort(BrokerPort):
     async def relay(
         self, session: Session, events: list[Event], arrivals: list[Arrival]
     ) -> Accepted:
-        self._observe(lambda result: self.published(events, result))
+        self._observe(lambda result: self.published(events, result, arrivals))
         try:
             return await super().relay(session, events, arrivals)
         finally:
             self._observe(None)
 
-    def published(self, events: list[Event], result: object) -> None:
+    def published(
+        self, events: list[Event], result: object, arrivals: list[Arrival] | None = None
+    ) -> None:
         """An answer leaves the broker."""
         if isinstance(result, Accepted):
             if result.duplicates:
                 self._world.seen["repeat acknowledged"] += 1
-            self._checks.log.acknowledge(events, result)
+            self._checks.log.acknowledge(events, result, arrivals)
 
     # Subscriptions
 

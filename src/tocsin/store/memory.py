@@ -15,7 +15,7 @@ from tocsin.broker.delivery.follower import event_weight
 from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Listener, Page
 from tocsin.broker.numbering import Applied, Numbering
 from tocsin.event.event import Event
-from tocsin.event.stored import Append, StateChange, Stored
+from tocsin.event.stored import Append, RepeatKey, StateChange, Stored, repeat_key
 from tocsin.event.topic import TopicPattern
 from tocsin.store.split import SplitStore
 
@@ -177,10 +177,10 @@ class MemoryReader:
             left, through = left - event_weight(stored.event), stored.seq
         return through
 
-    def recent_keys(self, count: int) -> list[tuple[str, str, int]]:
+    def recent_keys(self, count: int) -> list[tuple[RepeatKey, int]]:
         last = self._events.last_seq
         recent = self._events.between(last - count, last)
-        return [(stored.event.source, stored.event.id, stored.seq) for stored in recent]
+        return [(repeat_key(stored.event, stored.arrival), stored.seq) for stored in recent]
 
     def subscriptions(self) -> dict[str, bytes]:
         return dict(sorted(self._state.subscriptions.items()))

@@ -13,7 +13,7 @@ import apsw
 from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Page
 from tocsin.errors import CorruptLog
 from tocsin.event.event import Event
-from tocsin.event.stored import Stored
+from tocsin.event.stored import RepeatKey, Stored
 from tocsin.event.topic import TopicPattern
 from tocsin.store.directory import LOG_NAME
 from tocsin.store.faults import UNREADABLE, open_failed, unreadable
@@ -148,13 +148,14 @@ class Reader:
         row = self.row(seq)
         return decode_row(row) if row else None
 
-    def recent_keys(self, count: int) -> list[tuple[str, str, int]]:
-        """(source, id, seq) of the last `count` events, oldest first, but for unreadable ones."""
+    def recent_keys(self, count: int) -> list[tuple[RepeatKey, int]]:
+        """What the last `count` events are known by, and their numbers, oldest first, but for
+        unreadable ones."""
         with self._snapshot() as marks:
             gone = sum(last - first + 1 for first, last in self._lost())
             start = max(marks.last_seq - count - gone, marks.trimmed_to)
             rows = (row for _, row in self._between(start, marks.last_seq) if row)
-            return [(key.source, key.id, row[0]) for row in rows if (key := decode_key(row))]
+            return [(decode_key(row), row[0]) for row in rows]
 
     def seq_at(self, received_ns: int) -> int:
         """The last event received before that time; what was trimmed before, if there is none."""

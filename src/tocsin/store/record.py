@@ -18,7 +18,7 @@ import msgspec
 
 from tocsin.errors import BadEvent
 from tocsin.event.event import Event
-from tocsin.event.stored import Arrival, Stored
+from tocsin.event.stored import Arrival, RepeatKey, Stored
 
 FORMAT = b"\x01"
 ARRIVAL_FORMAT = b"\x02"
@@ -36,14 +36,14 @@ _decode = msgspec.msgpack.Decoder(Event).decode
 _decode_arrival = msgspec.msgpack.Decoder(Arrival).decode
 
 
-class EventKey(msgspec.Struct, frozen=True, array_like=True):
-    """The front of a stored event: enough to know a repeat, without reading the rest."""
+class _EventFront(msgspec.Struct, frozen=True, array_like=True):
+    """Of a stored event: enough to know a repeat, without reading the rest."""
 
     id: str
     source: str
 
 
-_decode_key = msgspec.msgpack.Decoder(EventKey).decode
+_decode_front = msgspec.msgpack.Decoder(_EventFront).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,15 @@ def decode_row(row: Row) -> Stored:
     return Stored(row[0], row[1], _decode(memoryview(record)[event_at:]), arrival)
 
 
-def decode_key(row: Row) -> EventKey:
-    return _decode_key(memoryview(row[4])[_event_at(row[4]) :])
+def decode_key(row: Row) -> RepeatKey:
+    """What the event of an intact row is known by (see `repeat_key`)."""
+    record = row[4]
+    event_at = _event_at(record)
+    if record[:1] == FORMAT:
+        front = _decode_front(memoryview(record)[event_at:])
+        return front.source, front.id
+    arrival = _decode_arrival(memoryview(record)[ARRIVAL_HEAD.size : event_at])
+    return arrival.origin_log, arrival.number
 
 
 def _event_at(record: bytes) -> int:

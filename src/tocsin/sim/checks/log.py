@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
 from urllib.parse import quote
 
 from tocsin.broker.effects import Accepted, Commit
 from tocsin.broker.log import EventStore, LogReader
 from tocsin.broker.numbering import Applied
 from tocsin.event.event import Event
-from tocsin.event.stored import Append, Stored
+from tocsin.event.stored import Append, Arrival, RepeatKey, Stored, repeat_key
 from tocsin.event.subscription import SoapTerms
 from tocsin.sim.workload import marker_of
 from tocsin.sim.world import Violation
@@ -33,7 +34,8 @@ class LogCheck:
         self.acknowledged = 0
         self.on_stored: Callable[[Stored], None] = _ignore
         self._received_ns = 0
-        self._seq_of: dict[Key, int] = {}
+        self._seq_of: dict[RepeatKey, int] = {}
+        self._named: set[Key] = set()  # the source and id of each, wherever it was published
         self._seqs_of: dict[str, list[int]] = {}  # by the marker in the data
         self._acknowledged: set[Key] = set()
         # Writes since the last one that was confirmed: one of them may be in the log. Also if the
@@ -74,9 +76,8 @@ class LogCheck:
         """True if these are the events of an append, in its order, but for repeats."""
         left = iter(stored)
         awaited = next(left, None)
-        new: set[Key] = set()
-        for event in (event for offer in append.offers for event in offer):
-            key = (event.source, event.id)
+        new: set[RepeatKey] = set()
+        for event, key in _keyed(append):
             if awaited is not None and awaited.event == event and key not in new:
                 new.add(key)
                 awaited = next(left, None)
@@ -86,9 +87,8 @@ class LogCheck:
 
     def _check_repeats(self, append: Append, stored: list[Stored]) -> None:
         """What was not stored again is known: it is within the window."""
-        new = {(each.event.source, each.event.id) for each in stored}
-        for event in (event for offer in append.offers for event in offer):
-            key = (event.source, event.id)
+        new = {repeat_key(each.event, each.arrival) for each in stored}
+        for event, key in _keyed(append):
             if key not in new and (since := self.last - self._seq_of[key]) >= self._window:
                 raise Violation(
                     f"{event.source} {event.id} was taken for a repeat of what was stored "
@@ -97,8 +97,8 @@ class LogCheck:
 
     def _check_answers(self, append: Append, answers: list[Accepted]) -> None:
         """The events have their numbers by now: an answer tells the first and the last of them."""
-        for offer, accepted in zip(append.offers, answers, strict=True):
-            numbers = [self._seq_of[event.source, event.id] for event in offer]
+        for place, (offer, accepted) in enumerate(zip(append.offers, answers, strict=True)):
+            numbers = [self._seq_of[key] for _, key in _keyed_offer(append, place)]
             answer = (accepted.accepted, accepted.first, accepted.last)
             if answer != (len(offer), min(numbers, default=0), max(numbers, default=0)):
                 raise Violation(f"an offer with the numbers {numbers} was answered with {accepted}")
@@ -112,13 +112,14 @@ class LogCheck:
         if 0 < back_ns < CLOCK_JUMP_NS and self.trimmed_to < self.last:
             raise Violation(f"event {seq} was received before the event before it")
         self._received_ns = stored.received_ns
-        key = (event.source, event.id)
+        key = repeat_key(event, stored.arrival)
         before = self._seq_of.get(key)
         # A restart remembers what the log still has; what was trimmed may be stored again.
         is_known = before not in self.unreadable
         if before and is_known and before > self.trimmed_to and seq - before <= self._window:
             raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
-        if before is None and event.source in self._in_order:
+        is_own = stored.arrival is None  # a publisher at another broker may have the same source
+        if before is None and is_own and event.source in self._in_order:
             self._check_turn(event.source, int(event.id))
         marker = marker_of(event.data)
         if marker is not None:
@@ -128,6 +129,7 @@ class LogCheck:
             self._seqs_of.setdefault(marker, []).append(seq)
         self.events[seq] = event
         self._seq_of[key] = seq
+        self._named.add((event.source, event.id))
         self.last = seq
         self.on_stored(stored)
 
@@ -190,20 +192,22 @@ class LogCheck:
 
     def keys(self) -> Iterable[Key]:
         """The source and id of each event that was stored."""
-        return self._seq_of
+        return self._named
 
     def has_key(self, key: Key) -> bool:
-        return key in self._seq_of
+        return key in self._named
 
     def _acknowledge(self, key: Key) -> None:
         if key not in self._acknowledged:
             self._acknowledged.add(key)
             self.acknowledged += 1
 
-    def acknowledge(self, events: list[Event], accepted: Accepted) -> None:
+    def acknowledge(
+        self, events: list[Event], accepted: Accepted, arrivals: list[Arrival] | None = None
+    ) -> None:
         """An acknowledgement leaves the broker: what it speaks of must be on disk by now."""
-        for event in events:
-            seq = self._seq_of.get((event.source, event.id))
+        for event, arrival in zip(events, arrivals or repeat(None), strict=False):
+            seq = self._seq_of.get(repeat_key(event, arrival))
             if seq is None:
                 raise Violation(f"{event.source} {event.id} was acknowledged and is not in the log")
             if not accepted.first <= seq <= accepted.last:
@@ -248,6 +252,18 @@ class LogCheck:
         """The log says that it cannot read these."""
         if others := set(sequences) - self.unreadable:
             raise Violation(f"the log cannot read its events {sorted(others)}")
+
+
+def _keyed(append: Append) -> Iterator[tuple[Event, RepeatKey]]:
+    """The events of an append, each with what it is known by."""
+    for place in range(len(append.offers)):
+        yield from _keyed_offer(append, place)
+
+
+def _keyed_offer(append: Append, place: int) -> Iterator[tuple[Event, RepeatKey]]:
+    arrivals = append.arrivals.get(place) or repeat(None)
+    for event, arrival in zip(append.offers[place], arrivals, strict=False):
+        yield event, repeat_key(event, arrival)
 
 
 def _ignore(_: object) -> None:

@@ -21,6 +21,7 @@ class _Owed:
 
     event: Key
     origin: str
+    number: int  # there
     to: str
     record: SubscriptionRecord
     last_request: int  # to change the subscription, when the event was stored
@@ -37,6 +38,7 @@ class OverlayCheck:
         self._began: dict[tuple[str, str], set[str]] = {}  # (host, entry) -> hosts
         self._owed: list[_Owed] = []
         self._seen: dict[str, dict[tuple[str, int], int]] = {}  # (log, number) -> number here
+        self._came: dict[str, set[tuple[str, int]]] = {}  # (host of the origin, number there)
         self._routers: dict[str, Router] = {}
         self.owes_covered = True
         """An event is owed also where a wider subscription of another broker stood for this one."""
@@ -45,6 +47,7 @@ class OverlayCheck:
     def add(self, host: str, checks: DeliveryCheck) -> None:
         self._checks[host] = checks
         self._seen[host] = {}
+        self._came[host] = set()
         checks.log.on_stored = lambda stored: self._stored(host, stored)
 
     def knows(self, host: str, broker: str) -> None:
@@ -95,7 +98,9 @@ class OverlayCheck:
                 is_wanted = began and origin in began and wants(asked[0], stored.event)
                 if is_wanted and self._is_owed(origin, host, asked[0].filter):
                     event = (stored.event.source, stored.event.id)
-                    self._owed.append(_Owed(event, origin, host, record, record.last_request))
+                    self._owed.append(
+                        _Owed(event, origin, stored.seq, host, record, record.last_request)
+                    )
 
     def _is_owed(self, origin: str, host: str, wanted: Filter) -> bool:
         if self.owes_covered:
@@ -118,6 +123,7 @@ class OverlayCheck:
         if known.get(key, 0) > self._checks[host].log.trimmed_to:
             raise Violation(f"{what} as event {known[key]} and as event {stored.seq}")
         known[key] = stored.seq
+        self._came[host].add((origin, came.number))
         self.crossed += 1
         self._world.seen[f"event came over {min(came.hops, 3)} links"] += 1
 
@@ -130,7 +136,7 @@ class OverlayCheck:
             is_as_it_was = record.last_request == owed.last_request
             if not is_as_it_was or record.may_be_gone(checks.fair_ns):
                 continue
-            if not checks.log.has_key(owed.event):
+            if (owed.origin, owed.number) not in self._came[owed.to]:
                 source, event_id = owed.event
                 return (
                     f"subscription {record.id} of {owed.to} has not got {source} {event_id}, which "

@@ -22,6 +22,11 @@ TRY_AGAIN = {429, 500, 503, 507}
 ANSWER_MS = 150  # then it is sent again
 
 
+def source_of(host: str, number: int) -> str:
+    """The CloudEvents source of a publisher's events."""
+    return f"/{host}/publisher/{number}"
+
+
 class Publisher:
     """Somebody who publishes, and does not rest before the broker has acknowledged it."""
 
@@ -31,7 +36,7 @@ class Publisher:
         self._network = machine.network
         self._log = machine.checks.log
         self._pace_ms = plan.pace_ms
-        self._source = f"/{machine.host}/publisher/{number}"
+        self._source = source_of(machine.host, number)
         self._waiting = self._draw(plan)
         self._under_way: set[int] = set()
         self._in_flight_max = plan.in_flight_max

@@ -26,6 +26,7 @@ from tocsin.services.blackboard.board import Board
 from tocsin.services.directory.directory import Directory
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.performance.service import PerformanceOptions, PerformanceService
+from tocsin.services.reliable_messaging.sender import ReliableSender
 from tocsin.services.subscriptions.subscriptions import Subscriptions
 
 
@@ -58,10 +59,13 @@ class Application:
         self.topics = SeenTopics(port.runtime, node.recent)
         self.types = SeenTypes(port.runtime, port.head)
         self.board = Board(port)
+        reliable = ReliableSender(port)
+        node.pusher.soap.reliably = reliable.send
         observers = node.observers
         observers.committed.extend([self.types.add, self.topics.counts.add])
         observers.interest_changed.append(self.board.interest_changed)
         observers.stopped.extend([self.clock.close, self.board.close])
+        observers.sent.append(reliable.close)
         self.disk_space = DiskSpace(port, settings)
         self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
         self.archiver: Archiver | None = None  # the same

@@ -32,13 +32,11 @@ from tocsin.drivers.own_address import OwnAddresses
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.push.rules import sink_rules
-from tocsin.drivers.push.sender import Send
 from tocsin.drivers.push.sinks import installed_sinks
 from tocsin.drivers.runtime import LoopRuntime
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.stored import Stored
-from tocsin.services.reliable_messaging.sender import ReliableSender
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
@@ -56,6 +54,7 @@ class Observers:
     ended: list[Callable[[do.Ended], None]] = field(default_factory=list)
     interest_changed: list[Callable[[], None]] = field(default_factory=list)
     stopped: list[Callable[[], None]] = field(default_factory=list)  # the broker, not yet the disk
+    sent: list[Callable[[], None]] = field(default_factory=list)  # then: all pushes have ended
 
 
 class Node:
@@ -84,12 +83,10 @@ class Node:
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
         self._readers = Readers(store)
-        self._pusher = self._new_pusher(settings.delivery)
-        self.http_client = HttpClient(self._pusher)
+        self.pusher = self._new_pusher(settings.delivery)
+        self.http_client = HttpClient(self.pusher)
         self.runtime = LoopRuntime(self, self.http_client.post)
         self.port = BrokerPort(self.broker, self, decide)
-        self._reliable = ReliableSender(self.port)
-        self._pusher.soap.reliably = self._reliable.send
         self.observers = Observers()
         self._interest = self.broker.interest.version
         self.recent = Recent(self.broker.head)
@@ -109,7 +106,7 @@ class Node:
             jitter=random.random,
             stopwatch=time.perf_counter_ns,
             is_trusted=lambda sink: self.sinks.is_trusted(sink, self.rules),
-            addresses_of=lambda sink: self._pusher.addresses_of(sink),
+            addresses_of=lambda sink: self.pusher.addresses_of(sink),
         )
         broker.recover(
             load_snapshot(store, options), self._clock.now_ns(), lower_bound_ns=lower_bound_ns
@@ -143,10 +140,6 @@ class Node:
         """False if nothing was attached."""
         return self._streams.pop(stream, None) is not None
 
-    def push_into_boxes(self, send: Send) -> None:
-        """From now on, what is for a message box of this broker goes there by this."""
-        self._pusher.soap.into_boxes = send
-
     # Performing
 
     def _performers(self) -> dict[type, Callable[[Any], None]]:
@@ -154,8 +147,8 @@ class Node:
             do.Commit: self._writer.write,
             do.ReadLog: self._read_log,
             do.CheckRetention: self._check_retention,
-            do.Push: lambda effect: self._pusher.send(effect, self._pushed),
-            do.CloseSubscription: self._pusher.close_subscription,
+            do.Push: lambda effect: self.pusher.send(effect, self._pushed),
+            do.CloseSubscription: self.pusher.close_subscription,
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
@@ -320,7 +313,7 @@ class Node:
             self.broker.handshaken(effect.token, answer, self._clock.now_ns())
             self.schedule_run()
 
-        self._pusher.handshake(effect, own.origin, callback, answered)
+        self.pusher.handshake(effect, own.origin, callback, answered)
 
     def _stream_out(self, effect: do.StreamOut) -> None:
         sink = self._streams.get(effect.stream)
@@ -365,10 +358,11 @@ class Node:
                 await asyncio.sleep(0.002)
         for listener in self.observers.stopped:
             listener()
-        await self._pusher.drain(CLOSING_S)
-        self._reliable.close()
+        await self.pusher.drain(CLOSING_S)
+        for listener in self.observers.sent:
+            listener()
         self.http_client.close()
-        self._pusher.close()
+        self.pusher.close()
         await self.runtime.close()
         for task in list(self._tasks):
             task.cancel()

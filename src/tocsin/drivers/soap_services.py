@@ -115,7 +115,7 @@ class SoapServices:
         self.dispatcher: Dispatcher = broker_dispatcher(soap_context(app), self.boxes.mailboxes)
         self.answer = self.dispatcher.answer
         self._own_boxes = OwnBoxes(app.port.runtime, self.answer)
-        node.push_into_boxes(self._own_boxes.send)
+        node.pusher.soap.into_boxes = self._own_boxes.send
 
     async def close(self) -> None:
         self._own_boxes.close()

@@ -44,15 +44,6 @@ class OverlayPlan:
     separations: tuple[Separation, ...] = ()
     is_searching: bool = False  # clients ask for the first ones, for ages and orders, and watch
 
-    @property
-    def is_covering(self) -> bool:
-        return any(member.options.routing.covering for member in self.members)
-
-    @property
-    def has_standbys(self) -> bool:
-        """True if the tree may become another one."""
-        return any("," in peer for member in self.members for peer in member.options.peers)
-
 
 def draw_overlay(random: Random, brokers: int, *, standbys: bool = True) -> OverlayPlan:
     """A random tree. Most links are opened by the newer broker, some by the older one."""

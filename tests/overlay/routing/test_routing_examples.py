@@ -7,7 +7,15 @@ import pytest
 from overlay.routing.overlay_sim import Overlay, S, fresh_like, identity
 from tocsin.errors import BrokerStillThere, NoSuchBroker
 from tocsin.event.event import Event
-from tocsin.overlay.routing.effects import CloseLink, Effect, Moved, NeighbourForgotten, Send
+from tocsin.event.filter_eval import matches
+from tocsin.overlay.routing.effects import (
+    CloseLink,
+    Effect,
+    Moved,
+    NeighbourForgotten,
+    NeighbourUp,
+    Send,
+)
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.router import Router
 from tocsin.wire.link import messages as m
@@ -566,3 +574,36 @@ def test_brokers_that_are_away_count_towards_the_limit() -> None:
 
     refused = [each.message for each in effects if isinstance(each, Send)]
     assert [each.code for each in refused if isinstance(each, m.Refuse)] == ["T806"]
+
+
+@pytest.mark.parametrize("moves", ["A", "Z"])
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_broker_that_changes_its_place_is_asked_at_once_for_what_others_want_there(
+    moves: str, direct: bool
+) -> None:
+    """What it asked for itself, at the place before, stands for nobody who is sent its events."""
+    overlay = star(f"{moves}B", "BC", "CD")
+    overlay.subscribe(moves, "mine", "")
+    overlay.subscribe("C", "theirs", "")
+    overlay.subscribe("B", "narrow", "a > 5")
+    overlay.settle()
+    overlay.cut(moves, "B")
+    overlay.settle()
+    there = "C" if direct else "D"
+
+    overlay.dial(moves, there)
+    while not is_up(overlay, moves, there):
+        overlay.step()
+
+    assert wanted_at(overlay, moves, there, reading(a=6))
+    assert wanted_at(overlay, moves, there, reading(a=1))
+
+
+def wanted_at(overlay: Overlay, broker: str, neighbour: str, event: Event) -> bool:
+    filters = overlay.nodes[broker].wanted.get(neighbour, {})
+    return any(matches(each, event) for each in filters.values())
+
+
+def is_up(overlay: Overlay, broker: str, neighbour: str) -> bool:
+    seen = overlay.nodes[broker].seen
+    return any(isinstance(each, NeighbourUp) and each.neighbour == neighbour for each in seen)

@@ -45,6 +45,7 @@ class Entry:
     covered_by: dict[str, Entry] = field(default_factory=dict)
     """At most one for each hop, and no more than are needed to know where it goes."""
     covers: dict[EntryKey, Entry] = field(default_factory=dict)  # those that name it there
+    is_filed: bool = False  # it stands for those that it covers
     # Empty in most rows, of which there may be a million, so these are no sets of their own then.
     reached: frozenset[str] = frozenset()  # brokers where it holds, this one aside
     unheard: frozenset[str] = frozenset()  # neighbours sent it that have not answered yet

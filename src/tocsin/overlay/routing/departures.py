@@ -34,6 +34,7 @@ def left(state: RouterState, neighbour: str, now_ns: int) -> None:
     state.effects.append(NeighbourDown(neighbour))
     gone = state.reach.remove_neighbour(neighbour)
     state.set_live(neighbour, is_live=False)
+    state.ways_changed(gone)
     state.displaced.update(gone)
     state.touched.update(dict.fromkeys(gone))
     tables = (state.advertisements, state.subscriptions)

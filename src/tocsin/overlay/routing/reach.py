@@ -94,6 +94,11 @@ class Reach:
         ways = [way for way in self._ways.get(broker, ()) if way in self._complete]
         return min(ways, default=None)
 
+    def is_only_way(self, neighbour: str, broker: str) -> bool:
+        """True if the broker is behind this neighbour, and none other leads or will lead there."""
+        ways = self._ways.get(broker, {})
+        return len(ways) == 1 and neighbour in ways
+
     def told_to(self, neighbour: str, broker: str) -> str | None:
         """What the neighbour is to know about a broker: the one before it on the way, or None if
         it is not behind this one."""

@@ -222,7 +222,9 @@ class Router:
         state.link_of[hello.broker] = link
         state.neighbours[hello.broker] = Neighbour(hello.log, None, (), now_ns)
         state.save_neighbour(hello.broker)
-        state.reach.add_neighbour(hello.broker, paths_without(hello, self.broker, link.replacing))
+        behind = paths_without(hello, self.broker, link.replacing)
+        state.reach.add_neighbour(hello.broker, behind)
+        state.ways_changed([hello.broker, *behind])
         self._send(link, Welcome())
 
     def _welcomed(self, link: Link, now_ns: int) -> None:
@@ -272,6 +274,7 @@ class Router:
         removed = tuple(each for each in removed if each != link.neighbour)
         added = {each: before for each, before in added.items() if each != link.neighbour}
         state.reach.change(link.neighbour, added, removed)
+        state.ways_changed([*added, *removed])
         state.displaced.update(removed)
         if link.phase is Phase.COMPLETE:
             state.touched.update(dict.fromkeys(removed))
@@ -360,10 +363,6 @@ class Router:
         """The other brokers at which a client's subscription holds; None if there is no such."""
         entry = self._state.subscriptions.entries.get((self.broker, subscription))
         return None if entry is None else tuple(sorted(entry.reached))
-
-    def names(self, broker: str, subscription: str) -> bool:
-        """True if the table has this subscription of another broker, not just a wider one."""
-        return (broker, subscription) in self._state.subscriptions.entries
 
     def is_forgotten(self, broker: str) -> bool:
         return broker in self._state.forgotten

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -51,8 +51,9 @@ class RouterState:
         self.own = own
         self.options = options
         self.reach = Reach(own.broker)
-        self.advertisements = RoutingTable(self.reach.way_to, covering=options.covering)  # the SRT
-        self.subscriptions = RoutingTable(self.reach.way_to, covering=options.covering)  # the PRT
+        ways = (self.reach.way_to, self.reach.is_only_way)
+        self.advertisements = RoutingTable(*ways, covering=options.covering)  # the SRT
+        self.subscriptions = RoutingTable(*ways, covering=options.covering)  # the PRT
         self.links: dict[int, Link] = {}
         self.link_of: dict[str, Link] = {}  # of each neighbour that was greeted
         self.neighbours: dict[str, Neighbour] = {}
@@ -79,6 +80,11 @@ class RouterState:
         """Its tables are complete, or it is not connected any more."""
         for table in (self.advertisements, self.subscriptions):
             table.set_live(neighbour, is_live=is_live)
+
+    def ways_changed(self, brokers: Collection[str]) -> None:
+        """Other ways lead to these brokers than before, or none."""
+        for table in (self.advertisements, self.subscriptions):
+            table.ways_changed(brokers)
 
     def put(self, name: str, neighbour: str, key: EntryKey, text: str, wanted: Filter) -> None:
         """The neighbour says an entry."""

@@ -7,7 +7,7 @@ by rules that look at the present alone: so the order in which things happened l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import nsmallest
 from operator import attrgetter
 
@@ -28,8 +28,16 @@ class RoutingTable:
     that may have to be sent or withdrawn, with what they were before, until somebody takes them.
     """
 
-    def __init__(self, way_to: Callable[[str], str | None], *, covering: bool) -> None:
+    def __init__(
+        self,
+        way_to: Callable[[str], str | None],
+        is_only_way: Callable[[str, str], bool],
+        *,
+        covering: bool,
+    ) -> None:
+        """`is_only_way`: if a neighbour is the only one behind which a broker is."""
         self._way_to = way_to
+        self._is_only_way = is_only_way
         self._covering = covering
         self._said: dict[str, dict[EntryKey, Said]] = {OWN: {}}
         self._said_by: dict[EntryKey, dict[str, None]] = {}
@@ -41,6 +49,7 @@ class RoutingTable:
         # Filters that neighbours say from now on, or no longer, until somebody takes them.
         self.said_anew: dict[str, list[Filter]] = {}
         self.by_hop: dict[str, dict[EntryKey, Entry]] = {}
+        self._by_origin: dict[str, dict[EntryKey, Entry]] = {}  # those that may cover others
         self.bytes_of: dict[str, int] = {}  # of what each neighbour has said
         self.bytes_said = 0  # of all that
 
@@ -103,17 +112,36 @@ class RoutingTable:
         if is_live == (hop in self._live):
             return
         self._live ^= {hop}
+        self._file_again(self.by_hop.get(hop, {}).values())
+
+    def ways_changed(self, brokers: Iterable[str]) -> None:
+        """These brokers are behind other neighbours, or one more, or none."""
+        known = (self._by_origin.get(broker, {}) for broker in brokers)
+        self._file_again(entry for entries in known for entry in entries.values())
+
+    def _file_again(self, entries: Iterable[Entry]) -> None:
+        """Those of them that stand for others from now on, or no longer."""
         if not self._covering:
             return
-        simple = [entry for entry in self.by_hop.get(hop, {}).values() if entry.inner is not None]
-        if is_live:
-            for entry in simple:
-                self._offer_cover(entry)
-            return
-        for entry in simple:  # all of them first: else each would stand in for the one before
-            self._index.unfile(entry)
-        for entry in simple:
+        changed = [
+            each
+            for each in entries
+            if each.inner is not None and each.is_filed != self._may_cover(each)
+        ]
+        gone = [each for each in changed if each.is_filed]
+        for entry in gone:  # all of them first: else each would stand in for the one before
+            self._unfile(entry)
+        for entry in gone:
             self._uncover(entry)
+        for entry in changed:
+            if self._may_cover(entry):
+                self._offer_cover(entry)
+
+    def _may_cover(self, entry: Entry) -> bool:
+        """An entry of a broker that is on its way to another place stands for nobody: it is not
+        sent to that broker once it is there, and neither would be what it stands for."""
+        hop = entry.hop
+        return hop == OWN or (hop in self._live and self._is_only_way(hop, entry.key[0]))
 
     def choose_again(self) -> None:
         """Where brokers are has changed."""
@@ -160,8 +188,9 @@ class RoutingTable:
         self.changed.setdefault(entry.key, None)
         if not self._covering or entry.inner is None:
             return
+        self._by_origin.setdefault(entry.key[0], {})[entry.key] = entry
         self._find_covers(entry)
-        if entry.hop in self._live:
+        if self._may_cover(entry):
             self._offer_cover(entry)
 
     def _offer_cover(self, entry: Entry) -> None:
@@ -172,6 +201,11 @@ class RoutingTable:
                 self._set_cover(narrow, entry)
                 self._post(narrow)
         self._index.file(entry)
+        entry.is_filed = True
+
+    def _unfile(self, entry: Entry) -> None:
+        self._index.unfile(entry)
+        entry.is_filed = False
 
     def _remove(self, entry: Entry) -> None:
         del self.entries[entry.key]
@@ -182,7 +216,11 @@ class RoutingTable:
         self._mark(entry)
         if not self._covering or entry.inner is None:
             return
-        self._index.unfile(entry)
+        at_origin = self._by_origin[entry.key[0]]
+        del at_origin[entry.key]
+        if not at_origin:
+            del self._by_origin[entry.key[0]]
+        self._unfile(entry)
         self._index.unpost(entry)
         for wide in entry.covered_by.values():
             wide.covers.pop(entry.key, None)

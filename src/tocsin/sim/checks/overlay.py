@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.event.filter import Filter
 from tocsin.event.stored import Arrival, Stored
-from tocsin.overlay.routing.router import Router
 from tocsin.services.link.local_filters import entry_id
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.checks.log import Key
@@ -39,9 +37,6 @@ class OverlayCheck:
         self._owed: list[_Owed] = []
         self._seen: dict[str, dict[tuple[str, int], int]] = {}  # (log, number) -> number here
         self._came: dict[str, set[tuple[str, int]]] = {}  # (host of the origin, number there)
-        self._routers: dict[str, Router] = {}
-        self.owes_covered = True
-        """An event is owed also where a wider subscription of another broker stood for this one."""
         self.crossed = 0  # events that were stored at one more broker
 
     def add(self, host: str, checks: DeliveryCheck) -> None:
@@ -55,10 +50,6 @@ class OverlayCheck:
         if self.ids.setdefault(host, broker) != broker:
             raise Violation(f"{host} was broker {self.ids[host]} and is {broker}")
         self._host_of[broker] = host
-
-    def runs(self, host: str, router: Router) -> None:
-        """The links of a broker begin, with this router."""
-        self._routers[host] = router
 
     # Subscriptions that hold at other brokers
 
@@ -95,18 +86,11 @@ class OverlayCheck:
                 if len(asked) > 1 or record.may_be_gone(checks.fair_ns):
                     continue
                 began = self._began.get((host, entry_id(asked[0].filter)))
-                is_wanted = began and origin in began and wants(asked[0], stored.event)
-                if is_wanted and self._is_owed(origin, host, asked[0].filter):
+                if began and origin in began and wants(asked[0], stored.event):
                     event = (stored.event.source, stored.event.id)
                     self._owed.append(
                         _Owed(event, origin, stored.seq, host, record, record.last_request)
                     )
-
-    def _is_owed(self, origin: str, host: str, wanted: Filter) -> bool:
-        if self.owes_covered:
-            return True
-        router = self._routers.get(origin)
-        return router is not None and router.names(self.ids[host], entry_id(wanted))
 
     def _check_arrival(self, host: str, stored: Stored, came: Arrival) -> None:
         what = f"{host} took {stored.event.source} {stored.event.id} from another broker"

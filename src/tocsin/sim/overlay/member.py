@@ -52,7 +52,6 @@ class Member:
         connector = SimConnector(self._network, process, self._host)
         links = CheckedLinks(port, discovery, connector, self.plan.options, ids, "tocsin/simulated")
         links.check, links.host = self._check, self._host
-        self._check.runs(self._host, links.router)
         links.address = f"{self._host}:{PORT}"
         services.discovery, services.links = discovery, links
         await links.start()

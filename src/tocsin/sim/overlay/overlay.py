@@ -31,7 +31,6 @@ class Overlay:
         self, world: World, plan: OverlayPlan, network: Network, machines: list[Machine]
     ) -> None:
         self.check = OverlayCheck(world)
-        self.check.owes_covered = not (plan.is_covering and plan.has_standbys)
         self.resources = ResourceCheck(world)
         self.discovery = DiscoveryCheck(_violated, lambda: world.now_ns)
         self.links = LinkNetwork(world, network, plan.breaks)

@@ -118,7 +118,7 @@ def rows_of(known: dict[str, Any]) -> int:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Measured:
     """What one request found and took."""
 
     found: int
@@ -127,7 +127,7 @@ class Asked:
     cpu_ms: float
 
 
-def ask(brokers: dict[str, Broker], name: str, bounds: Bounds) -> Asked:
+def ask(brokers: dict[str, Broker], name: str, bounds: Bounds) -> Measured:
     pids = [brokers[CENTRAL].served.pid]
     if name != CENTRAL:
         pids = [each.served.pid for key, each in brokers.items() if key != CENTRAL]
@@ -137,7 +137,7 @@ def ask(brokers: dict[str, Broker], name: str, bounds: Bounds) -> Asked:
     wall_ms = 1e3 * (time.perf_counter() - begin)
     assert answer["incomplete"] is None, answer["incomplete"]
     cpu_ms = 1e3 * (sum(map(busy_s, pids)) - before_s)
-    return Asked(len(answer["resources"]), answer["shared"], wall_ms, cpu_ms)
+    return Measured(len(answer["resources"]), answer["shared"], wall_ms, cpu_ms)
 
 
 def switch(brokers: dict[str, Broker], *, similarity: bool) -> None:
@@ -158,7 +158,7 @@ def measure(
     dice = Random(f"tcp {matches}")
     requests = draw_matching(dice, resources, matches, count)
     places = uniform_in_space(count, path_topology().edges, dice)
-    measured: dict[str, list[Asked]] = {CENTRAL: [], NORMAL: [], SIMILARITY: []}
+    measured: dict[str, list[Measured]] = {CENTRAL: [], NORMAL: [], SIMILARITY: []}
     switch(brokers, similarity=False)
     for bounds, place in zip(requests, places, strict=True):
         measured[CENTRAL].append(ask(brokers, CENTRAL, bounds))

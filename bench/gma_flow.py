@@ -30,7 +30,7 @@ import blackboard
 import gma_load as gma
 import load
 import report
-from gma_company import BROKER, PARSER, RELAY, company, target
+from gma_parties import BROKER, PARSER, RELAY, company, target
 from served import served
 
 PARTIES = 3

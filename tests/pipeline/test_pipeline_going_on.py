@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from pipeline.archives import BEGAN_NS, NS_PER_S, add_fresh, add_sealed
 from pipeline.damage import flip
+from pipeline.folded import taken
 from pipeline.sameness import rows
-from pipeline.taking import taken
 from small_disk import small_disk
 from tocsin.archive.file_names import DELIVERIES
 from tocsin.archive.sample_writer import SampleWriter

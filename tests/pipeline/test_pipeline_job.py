@@ -16,8 +16,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.damage import add_file, spoil
+from pipeline.folded import taken
 from pipeline.sameness import ORDER, assert_same, rows
-from pipeline.taking import taken
 from tocsin.errors.pipeline import BadPipelineOption, PipelineBusy, QualityFailed
 from tocsin.pipeline import build, quality
 from tocsin.pipeline.job import Job, already_made, run

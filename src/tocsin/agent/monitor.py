@@ -18,7 +18,7 @@ from tocsin.wire.gma.messages import Element, Parameters, PerformanceEvent
 from tocsin.wire.gma.names import HOST_NAME, PERIOD, EventName
 from tocsin.wire.gma.parameters import period_of
 
-Asked = Mapping[str, Scalar | Quantity]
+SampleRequest = Mapping[str, Scalar | Quantity]
 
 PERIOD_S = 10.0
 # A reading serves everybody who asks within a tenth of their period, or half a second ...
@@ -76,7 +76,7 @@ class Monitor:
         """How many events of this name there were in the first reading."""
         return self._counts[name]
 
-    def sample(self, name: EventName, asked: Asked | None = None) -> list[PerformanceEvent]:
+    def sample(self, name: EventName, asked: SampleRequest | None = None) -> list[PerformanceEvent]:
         """The events of this name as of now; BadMessage for what is not asked as it should be,
         CannotMeasure if the machine does not report it."""
         probe = self.probes[name]
@@ -91,11 +91,11 @@ class Monitor:
         host = Element(HOST_NAME, self.host)
         return [PerformanceEvent(name, taken.time, (*elements, host)) for elements in found]
 
-    def maker(self, name: EventName) -> Callable[[Asked], list[PerformanceEvent]]:
+    def maker(self, name: EventName) -> Callable[[SampleRequest], list[PerformanceEvent]]:
         """The same as a producer wants it: what to call with the parameters of who asks."""
         return partial(self.sample, name)
 
-    def _period(self, name: EventName, asked: Asked) -> float:
+    def _period(self, name: EventName, asked: SampleRequest) -> float:
         if PERIOD not in asked:
             return self._period_s
         value = asked[PERIOD]
@@ -157,7 +157,7 @@ def _read(probe: Probe[Any]) -> Any:
         ) from error
 
 
-def _choice(probe: Probe[Any], asked: Asked) -> str | None:
+def _choice(probe: Probe[Any], asked: SampleRequest) -> str | None:
     """Which one of several is asked for."""
     odd = asked.keys() - set(probe.parameters)
     if odd:

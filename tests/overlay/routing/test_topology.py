@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tocsin.overlay.routing.effects import CloseLink, Effect, Send
+from tocsin.overlay.routing.effects import CloseLink, Effect
 from tocsin.overlay.routing.links import Identity
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.reach import Reach

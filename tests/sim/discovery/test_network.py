@@ -14,7 +14,7 @@ from tocsin.sim.discovery.experiment import (
     DIRECT,
     NORMAL,
     SIMILARITY,
-    Asked,
+    IssuedRequest,
     Outcome,
     Record,
     Setting,
@@ -34,13 +34,13 @@ def pools() -> Pools:
     return draw_pools(Random(5), resources=300, requests=200)
 
 
-def asked(pools: Pools, percent: int = 60) -> list[Asked]:
+def asked(pools: Pools, percent: int = 60) -> list[IssuedRequest]:
     random = Random(6)
     requests = pools.requests(percent, random)[:REQUESTS]
     places = uniform_in_space(REQUESTS, path_topology().edges, random)
     times = uniform_in_time(REQUESTS, 6.0)
     return [
-        Asked(f"q{number}", *each)
+        IssuedRequest(f"q{number}", *each)
         for number, each in enumerate(zip(places, times, requests, strict=True))
     ]
 

@@ -185,7 +185,7 @@ def test_a_query_gets_one_event() -> None:
     giving.replied(request)
     answered = taking.receive(m.QueryReply(request.request_id, event=EVENT))
 
-    assert asked == c.Asked(m.QueryRequest("1", LOAD, "Load1 > 1"))
+    assert asked == c.RequestReceived(m.QueryRequest("1", LOAD, "Load1 > 1"))
     assert answered == c.Answered(request, m.QueryReply("1", event=EVENT))
 
 
@@ -203,7 +203,7 @@ def test_a_refused_query_is_answered_with_a_failure() -> None:
 def test_who_asks_for_names_gets_names() -> None:
     taking, giving = consumer(), producer()
     request = taking.event_names()
-    assert giving.receive(request) == c.Asked(m.EventNamesRequest("1"))
+    assert giving.receive(request) == c.RequestReceived(m.EventNamesRequest("1"))
 
     reply = m.EventNamesReply("1", names=(EventName("UptimeCPULoad"),))
 

@@ -24,7 +24,7 @@ def test_a_request_id_that_is_in_use_is_refused_until_its_reply() -> None:
 
     detail = "requestID 15 is in use by an earlier request"
     assert while_waiting == c.Refusal(m.EventNamesReply("15", m.FAILURE, detail))
-    assert afterwards == c.Asked(m.EventNamesRequest("15"))
+    assert afterwards == c.RequestReceived(m.EventNamesRequest("15"))
 
 
 def test_a_subscription_id_that_is_in_use_is_refused_while_asked_and_while_open() -> None:

@@ -143,7 +143,7 @@ class TwoSides(RuleBasedStateMachine):
         match side.conversation.receive(message):
             case c.SubscribeAsked(request=request):
                 side.undecided.append(request)
-            case c.Asked(request=question):
+            case c.RequestReceived(request=question):
                 side.unanswered.append(question)
             case c.Ended(reply=reply) | c.Refusal(reply=reply):
                 self.say(who, reply)

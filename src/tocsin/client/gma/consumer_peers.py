@@ -138,7 +138,7 @@ class ConsumerPeer(AcceptedPeer):
         match received:
             case c.SubscribeAsked(request):
                 self._answer_or_refuse(request, partial(self._subscribe, request))
-            case c.Asked(request):
+            case c.RequestReceived(request):
                 self._answer_or_refuse(request, partial(self._asked, request))
             case c.Ended(subscription):
                 self._end(subscription)

@@ -144,8 +144,8 @@ class Offers:
             if offer.maker is not None:
                 offer.maker.close()
 
-    def _calling(self, name: EventName, make: Make) -> Callable[[Asked], list[EncodedEvent]]:
-        def made(asked: Asked) -> list[EncodedEvent]:
+    def _calling(self, name: EventName, make: Make) -> Callable[[QueryBody], list[EncodedEvent]]:
+        def made(asked: QueryBody) -> list[EncodedEvent]:
             return encode_events(name, make(values_of(asked)), host=self.host, now=now_text())
 
         return made
@@ -154,23 +154,23 @@ class Offers:
 WAITING_MAX = 10_000  # who may wait for one offer
 
 Outcome = list[EncodedEvent] | Failed
-Asked = tuple[Element, ...]
+QueryBody = tuple[Element, ...]
 Done = Callable[[Outcome], None]
 
 
 class EventMaker:
     """`make` is called in its thread, and `done` too, with what came of it."""
 
-    def __init__(self, name: str, make: Callable[[Asked], list[EncodedEvent]]) -> None:
+    def __init__(self, name: str, make: Callable[[QueryBody], list[EncodedEvent]]) -> None:
         self._name = name
         self._make = make
         self._changed = Condition()
-        self._waiting: OrderedDict[str, tuple[Asked, list[Done]]] = OrderedDict()
+        self._waiting: OrderedDict[str, tuple[QueryBody, list[Done]]] = OrderedDict()
         self._waiters = 0
         self._thread: Thread | None = None
         self._closed = False
 
-    def ask(self, asked: Asked, done: Done) -> bool:
+    def ask(self, asked: QueryBody, done: Done) -> bool:
         """Have events made; False if too many wait already."""
         with self._changed:
             if self._closed or self._waiters >= WAITING_MAX:
@@ -204,7 +204,7 @@ class EventMaker:
             for done in waiters:
                 done(outcome)
 
-    def _outcome(self, asked: Asked) -> Outcome:
+    def _outcome(self, asked: QueryBody) -> Outcome:
         try:
             return self._make(asked)
         except (Exception, SystemExit) as error:

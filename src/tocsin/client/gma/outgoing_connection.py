@@ -282,7 +282,7 @@ class OutgoingConnection(PeerConnection):
                 remote = self._subscriptions[subscription.own_id]
                 remote.was_ended = True
                 self._end(remote, f"{self._owner.address} ended the subscription")
-            case c.SubscribeAsked(request) | c.Asked(request):
+            case c.SubscribeAsked(request) | c.RequestReceived(request):
                 detail = "nothing can be asked on this connection: its caller asks"
                 self.send(self.conversation.refuse(request, detail))
 

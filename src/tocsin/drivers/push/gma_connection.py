@@ -288,7 +288,7 @@ class GmaConnection(asyncio.Protocol):
                 self._acknowledged(answer)
             case c.Ended(subscription=subscription):
                 self._over(subscription)
-            case c.SubscribeAsked(request=request) | c.Asked(request=request):
+            case c.SubscribeAsked(request=request) | c.RequestReceived(request=request):
                 self._reply(self._conversation.refuse(request, _ONLY_BRINGS))
 
     def _acknowledged(self, reply: m.EventReply) -> None:

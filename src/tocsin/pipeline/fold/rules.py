@@ -89,7 +89,7 @@ _SMALLEST: Final = "least"
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ConceptRule:
     """A rule of the table, and the concept by which a message comes under it."""
 
     concept: str
@@ -97,17 +97,17 @@ class Moved:
 
 
 @cache
-def _rules(entity: Entity) -> tuple[tuple[Moved, ...], dict[str, list[Moved]]]:
+def _rules(entity: Entity) -> tuple[tuple[ConceptRule, ...], dict[str, list[ConceptRule]]]:
     """Which concept moves the state, and which sets each field."""
-    moves: list[Moved] = []
-    fields: dict[str, list[Moved]] = {}
+    moves: list[ConceptRule] = []
+    fields: dict[str, list[ConceptRule]] = {}
     for rule in FIELD_RULES:
         if rule.entity == entity and rule.concept == ANY:
-            fields.setdefault(rule.field, []).append(Moved(ANY, rule))
+            fields.setdefault(rule.field, []).append(ConceptRule(ANY, rule))
     for concept, (states, sets) in ConceptRules(built_in()).of[entity].items():
-        moves += (Moved(concept, state) for state in states)
+        moves += (ConceptRule(concept, state) for state in states)
         for rule in sets:
-            fields.setdefault(rule.field, []).append(Moved(concept, rule))
+            fields.setdefault(rule.field, []).append(ConceptRule(concept, rule))
     return tuple(moves), fields
 
 
@@ -132,7 +132,7 @@ def _fact(concept: str, kind: str) -> Column:
     return F.col(f"facts.{_MEMBER[concept, kind]}")
 
 
-def _has_fact(moved: Moved, members: Members) -> bool:
+def _has_fact(moved: ConceptRule, members: Members) -> bool:
     """True if a message can come under the rule."""
     if moved.concept == ANY:
         return True
@@ -146,7 +146,7 @@ def _believed(micros: Column) -> Column:
     return F.when(micros > F.col(LIMIT_US), F.col(RECEIVED_US)).otherwise(micros)
 
 
-def _value(moved: Moved) -> Column:
+def _value(moved: ConceptRule) -> Column:
     rule = moved.rule
     assert isinstance(rule, FieldRule)
     match rule.kind:

@@ -28,7 +28,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedCatalog:
     """What is remembered of an archive from one question to the next."""
 
     catalog: Catalog
@@ -42,10 +42,10 @@ def directory_of(options: Options) -> str:
 class Directory:
     """An archive on a file system that every executor sees."""
 
-    def __init__(self, options: Options, known: Known | None = None) -> None:
+    def __init__(self, options: Options, known: CachedCatalog | None = None) -> None:
         self._options = options
         self._where = directory_of(options)
-        self._known = known or Known(Catalog(self._where))
+        self._known = known or CachedCatalog(Catalog(self._where))
 
     def __getstate__(self) -> Options:
         """What executors get: no list of files, which may be long and is soon out of date."""

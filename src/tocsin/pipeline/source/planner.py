@@ -24,7 +24,7 @@ from tocsin.archive.catalog import Catalog
 from tocsin.errors import TocsinError
 from tocsin.errors.archive import ArchiveFileNotRead
 from tocsin.event.instant import NS_PER_MS
-from tocsin.pipeline.source.directory import Directory, Known, directory_of
+from tocsin.pipeline.source.directory import CachedCatalog, Directory, directory_of
 from tocsin.pipeline.source.file_checks import File, FileChecks
 from tocsin.pipeline.source.options import Options
 from tocsin.pipeline.source.stream_range import begin, must_be_those_read_before, next_end, reach
@@ -50,7 +50,7 @@ class Planner:
     """One for a process, asked by all threads of Java."""
 
     def __init__(self) -> None:
-        self._archives: OrderedDict[str, tuple[Known, FileChecks]] = OrderedDict()
+        self._archives: OrderedDict[str, tuple[CachedCatalog, FileChecks]] = OrderedDict()
         self._turn = threading.Lock()
 
     def apply(self, question: str) -> str:
@@ -74,10 +74,10 @@ class Planner:
         asked = _Asked(options, Directory(options, known), sound, question)
         return _ANSWERS[question["ask"]](asked)
 
-    def _known_of(self, directory: str) -> tuple[Known, FileChecks]:
+    def _known_of(self, directory: str) -> tuple[CachedCatalog, FileChecks]:
         with self._turn:
             if directory not in self._archives:
-                self._archives[directory] = Known(Catalog(directory)), FileChecks()
+                self._archives[directory] = CachedCatalog(Catalog(directory)), FileChecks()
             self._archives.move_to_end(directory)
             while len(self._archives) > ARCHIVES_MAX:
                 self._archives.popitem(last=False)

@@ -27,7 +27,7 @@ from tocsin.wire.directory.entry import (
     leased,
     to_bytes,
 )
-from tocsin.wire.directory.listing import Found, Listing, Wanted
+from tocsin.wire.directory.listing import EntryPage, Listing, Wanted
 from tocsin.wire.directory.registration import EVENTS_MAX
 from tocsin.wire.gma.names import PERIOD, EventName
 
@@ -159,7 +159,7 @@ class Directory:
 
     async def look_up(
         self, session: Session, wanted: Wanted, *, after: str = "", limit: int | None = None
-    ) -> Found:
+    ) -> EntryPage:
         """Live entries that are wanted, in the order of their ids."""
         self._may(session, Action.READ, "*")
         self._refresh_own()
@@ -178,7 +178,7 @@ class Directory:
         finally:
             self._searches -= 1
 
-    async def _search(self, wanted: Wanted, after: str, limit: int | None) -> Found:
+    async def _search(self, wanted: Wanted, after: str, limit: int | None) -> EntryPage:
         found: list[Entry] = []
         while True:
             left = None if limit is None else limit - len(found)
@@ -187,7 +187,7 @@ class Directory:
             )
             found += page.entries
             if page.next is None or len(found) == limit:
-                return Found(found, page.next)
+                return EntryPage(found, page.next)
             after = page.next
             await self._runtime.sleep(0)
 

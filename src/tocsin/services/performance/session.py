@@ -30,11 +30,11 @@ from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import (
     CONSUMER,
     PRODUCER,
-    Asked,
     Conversation,
     Ended,
     EventArrived,
     Refusal,
+    RequestReceived,
     SubscribeAsked,
     Subscription,
 )
@@ -204,10 +204,10 @@ class PerformanceSession:
                 self._send(reply)
             case Refusal(reply):
                 self._send(reply)
-            case Asked(m.QueryRequest() as query):
+            case RequestReceived(m.QueryRequest() as query):
                 await self._answer([await self._service.query(query, caller)])
                 self._conversation.replied(query)
-            case Asked(m.EventNamesRequest() as request):
+            case RequestReceived(m.EventNamesRequest() as request):
                 await self._answer([await self._service.names(request, caller)])
                 self._conversation.replied(request)
             case _:

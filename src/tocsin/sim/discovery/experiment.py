@@ -61,7 +61,7 @@ RECORD_TYPES: Mapping[str, type] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class IssuedRequest:
     """A request, where and when it is issued."""
 
     request_id: str
@@ -120,7 +120,7 @@ def update(resource_id: str, values: Mapping[str, Value]) -> ClientCall:
 
 
 def run_requests(
-    network: Network, setting: Setting, asked: Sequence[Asked], costs: Costs
+    network: Network, setting: Setting, asked: Sequence[IssuedRequest], costs: Costs
 ) -> Outcome:
     """Issue the requests, wait for all answers, and let every cached answer expire."""
     options = options_for(setting.algorithm, setting.cache_s)
@@ -170,7 +170,7 @@ def _records(setting: Setting, meter: Meter) -> Iterator[Record]:
 def watch(
     network: Network,
     setting: Setting,
-    asked: Sequence[Asked],
+    asked: Sequence[IssuedRequest],
     changes: Sequence[tuple[int, str, str, ClientCall]],
     costs: Costs,
 ) -> Outcome:

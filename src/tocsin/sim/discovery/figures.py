@@ -25,7 +25,7 @@ from tocsin.sim.discovery.experiment import (
     DIRECT,
     NORMAL,
     SIMILARITY,
-    Asked,
+    IssuedRequest,
     Outcome,
     Setting,
     network_with,
@@ -174,7 +174,7 @@ class Experiments:
             self._networks[key] = network_with(topology, placed, ModelType(setting.model))
         return self._networks[key]
 
-    def asked(self, setting: Setting) -> list[Asked]:
+    def asked(self, setting: Setting) -> list[IssuedRequest]:
         """The same requests, places and times for every algorithm, placement and topology."""
         requests, random = self._requests(setting)
         count = len(requests)
@@ -183,7 +183,7 @@ class Experiments:
         places = in_space(count, brokers, random)
         times = times_of(setting.time, count, count / setting.rate, random)
         return [
-            Asked(f"q{number:04}", *each)
+            IssuedRequest(f"q{number:04}", *each)
             for number, each in enumerate(zip(places, times, requests, strict=True))
         ]
 
@@ -208,10 +208,10 @@ class Experiments:
         random.setstate(state)
         return requests, random
 
-    def _watchers(self, brokers: Sequence[str]) -> list[Asked]:
+    def _watchers(self, brokers: Sequence[str]) -> list[IssuedRequest]:
         """One wide request at each broker: what it finds comes from everywhere."""
         return [
-            Asked(
+            IssuedRequest(
                 f"w{number:02}", brokers[number % len(brokers)], 0, self._pools.block[number % 10]
             )
             for number in range(WATCHERS)

@@ -21,7 +21,7 @@ from tocsin.sim.discovery.distribution import balanced, uniform_in_space
 from tocsin.sim.discovery.experiment import (
     NORMAL,
     SIMILARITY,
-    Asked,
+    IssuedRequest,
     discover,
     options_for,
     region_of,
@@ -61,7 +61,7 @@ class Plan:
 
     topology: Topology
     resources: tuple[tuple[ResourcePlan, str], ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[IssuedRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ def draw_plan(sizes: Sizes, seed: int) -> Plan:
     return Plan(topology, tuple(placed), _in_order(asked, places))
 
 
-def _in_order(requests: Sequence[Bounds], places: Sequence[str]) -> tuple[Asked, ...]:
+def _in_order(requests: Sequence[Bounds], places: Sequence[str]) -> tuple[IssuedRequest, ...]:
     return tuple(
-        Asked(f"q{number:04}", place, number * MS, bounds)
+        IssuedRequest(f"q{number:04}", place, number * MS, bounds)
         for number, (bounds, place) in enumerate(zip(requests, places, strict=True), 1)
     )
 
@@ -140,7 +140,7 @@ def simulate(plan: Plan) -> list[Phase]:
 
 
 def _ask_all(
-    network: Network, asked: Sequence[Asked], algorithm: str, options: DiscoveryOptions
+    network: Network, asked: Sequence[IssuedRequest], algorithm: str, options: DiscoveryOptions
 ) -> tuple[Answer, ...]:
     network.use(options)
     meter = _AnswerMeter()

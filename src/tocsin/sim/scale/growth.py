@@ -21,7 +21,7 @@ from tocsin.sim.discovery.distribution import uniform_in_space, uniform_in_time
 from tocsin.sim.discovery.experiment import (
     NORMAL,
     SIMILARITY,
-    Asked,
+    IssuedRequest,
     Setting,
     network_with,
     run_requests,
@@ -75,7 +75,7 @@ def discovery_growth(size: Size, seed: int, memory: Memory) -> Row:
     found = max(1, size.entries // FOUND_SHARE)
     half = draw_matching(random, resources, found, REQUESTS // 2)
     asked = [
-        Asked(f"q{number}", *each)
+        IssuedRequest(f"q{number}", *each)
         for number, each in enumerate(
             zip(
                 uniform_in_space(REQUESTS, topology.edges, random),

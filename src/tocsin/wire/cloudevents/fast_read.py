@@ -21,7 +21,7 @@ from tocsin.wire.strict_json import Ambiguous, check
 _Filled = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class Known(msgspec.Struct, gc=False):
+class Members(msgspec.Struct, gc=False):
     """The members that CloudEvents names, and `topic`. Base64 takes the longer way."""
 
     specversion: Literal["1.0"]
@@ -36,7 +36,7 @@ class Known(msgspec.Struct, gc=False):
     data: msgspec.Raw = msgspec.Raw()
 
 
-class Usual(Known, forbid_unknown_fields=True, gc=False):
+class Usual(Members, forbid_unknown_fields=True, gc=False):
     """An event without an extension but `topic`."""
 
 
@@ -51,7 +51,7 @@ def read_one(body: bytes) -> list[Usual]:
 read_batch = msgspec.json.Decoder(list[Usual]).decode
 
 
-def usual_event(known: Known, limits: Limits) -> Event | None:
+def usual_event(known: Members, limits: Limits) -> Event | None:
     """The event, if there is nothing unusual about it. This is the broker's hottest path: what is
     fine is found to be fine by a few cheap looks; what is not is None, and goes to `_unusual`,
     which looks at everything and says what is wrong.

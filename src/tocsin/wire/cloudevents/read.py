@@ -21,7 +21,7 @@ from tocsin.wire.cloudevents.attributes import (
     too_long,
 )
 from tocsin.wire.cloudevents.fast_read import (
-    Known,
+    Members,
     read_batch,
     read_one,
     read_usual,
@@ -52,10 +52,10 @@ _MODES = {
     "application/cloudevents-batch+json": Mode.BATCH,
 }
 
-_KNOWN_NAMES = frozenset(Known.__struct_fields__)
+_KNOWN_NAMES = frozenset(Members.__struct_fields__)
 _LONG_WAY_NAMES = frozenset({"data_base64", typed.MEMBER})
 
-_read_known = msgspec.json.Decoder(Known).decode
+_read_known = msgspec.json.Decoder(Members).decode
 _read_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _read_elements = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _SCALARS: msgspec.json.Decoder[Scalar | None] = msgspec.json.Decoder(

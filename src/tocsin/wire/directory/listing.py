@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, frozen=True):
     filter: Filter = EVERYTHING
 
 
-class Found(msgspec.Struct, frozen=True):
+class EntryPage(msgspec.Struct, frozen=True):
     """Some entries, by id, and the id to go on after; None at the end."""
 
     entries: list[Entry]
@@ -143,7 +143,7 @@ class Listing:
         after: str = "",
         limit: int | None = None,
         looked_at_max: int | None = None,
-    ) -> Found:
+    ) -> EntryPage:
         """Live entries that are wanted, in the order of their ids.
 
         It ends where it found `limit` of them, or where it has looked at `looked_at_max`.
@@ -157,11 +157,11 @@ class Listing:
             if wanted.filter != EVERYTHING and not passes(wanted.filter, item.seen):
                 continue
             if len(found) == limit:
-                return Found(found, found[-1].id)
+                return EntryPage(found, found[-1].id)
             found.append(item.entry)
         if looked_at_max is not None and len(candidates) > looked_at_max:
-            return Found(found, candidates[looked_at_max - 1])
-        return Found(found, None)
+            return EntryPage(found, candidates[looked_at_max - 1])
+        return EntryPage(found, None)
 
     def _candidates(self, wanted: Wanted, after: str) -> Sequence[str]:
         """Ids of the entries that have the event, the host and the kind."""

@@ -7,7 +7,7 @@ from tocsin.event.instant import iso_duration, rfc3339, rfc3339_or_none
 from tocsin.event.value import Quantity
 from tocsin.wire.api.directory_views import DirectoryPage, EntryInfo, OfferedInfo
 from tocsin.wire.directory.entry import Entry
-from tocsin.wire.directory.listing import Found
+from tocsin.wire.directory.listing import EntryPage
 
 
 def entry_info(entry: Entry) -> EntryInfo:
@@ -36,5 +36,5 @@ def _attribute(value: Value) -> object:
     return {name: each for name, each in members.items() if each is not None}
 
 
-def page_info(found: Found) -> DirectoryPage:
+def page_info(found: EntryPage) -> DirectoryPage:
     return DirectoryPage([entry_info(entry) for entry in found.entries], found.next)

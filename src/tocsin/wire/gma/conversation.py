@@ -28,12 +28,12 @@ from tocsin.errors import BrokenConversation, TooManySubscriptions
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.received import (
     Answered,
-    Asked,
     Ended,
     EventArrived,
     Received,
     Refusal,
     Refused,
+    RequestReceived,
     Stale,
     SubscribeAsked,
     Subscribed,
@@ -44,13 +44,13 @@ __all__ = [
     "CONSUMER",
     "PRODUCER",
     "Answered",
-    "Asked",
     "Conversation",
     "Ended",
     "EventArrived",
     "Received",
     "Refusal",
     "Refused",
+    "RequestReceived",
     "Stale",
     "SubscribeAsked",
     "Subscribed",
@@ -167,7 +167,7 @@ class Conversation:
         return m.failure(type(request), request.request_id, detail)
 
     def replied(self, request: m.Request) -> None:
-        """The reply to what was `Asked` is on its way."""
+        """The reply to what was `RequestReceived` is on its way."""
         self._asked.discard(request.request_id)
 
     def unsubscribe(self, subscription: Subscription) -> m.UnsubscribeRequest:
@@ -220,7 +220,7 @@ class Conversation:
         if PRODUCER not in self._roles:
             return _no(message, "this is a consumer: it has no events to give")
         self._asked.add(message.request_id)
-        return Asked(message)
+        return RequestReceived(message)
 
     def _subscribe(self, request: m.SubscribeRequest) -> Received:
         role = request.options.role if request.options else None

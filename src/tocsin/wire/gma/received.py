@@ -54,7 +54,7 @@ class Ended(msgspec.Struct, frozen=True):
     reply: m.UnsubscribeReply
 
 
-class Asked(msgspec.Struct, frozen=True):
+class RequestReceived(msgspec.Struct, frozen=True):
     """The peer asks for an event, or which there are: send a reply, then call `replied`."""
 
     request: m.QueryRequest | m.EventNamesRequest
@@ -89,7 +89,7 @@ Received = (
     | Refused
     | EventArrived
     | Ended
-    | Asked
+    | RequestReceived
     | Answered
     | Refusal
     | Stale

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from pipeline.damage import add_file, as_table, ended, message
+from pipeline.folded import taken
 from pipeline.sameness import rows
-from pipeline.taking import taken
 from tocsin.pipeline.job import Job, run
 from tocsin.pipeline.partials import dedup_index as known
 from tocsin.pipeline.partials.dedup_index import Keys, among, ordered_beside

@@ -9,6 +9,7 @@ from tocsin.broker.state import State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Subscriber
 from tocsin.event.instant import NS_PER_S
+from tocsin.event.subscription import Kind
 
 
 class Retention:
@@ -40,7 +41,9 @@ class Retention:
             own_s = subscriber.subscription.config.backlog_age_s
             limit_ns = oldest_ns if own_s is None else _before(time_ns, own_s)
             subscriber.follower.drop_before_ns = limit_ns
-            count = subscriber.follower.drop_older(limit_ns)
+            # A neighbour has always something under way, and might never say that it has it.
+            is_link = subscriber.subscription.kind is Kind.LINK
+            count = subscriber.follower.drop_older(limit_ns, under_way=is_link)
             if count:
                 self._dropped(subscriber, count)
 
@@ -60,6 +63,7 @@ class Retention:
             "events waited longer than the subscription may hold them, and were dropped",
             subscription=subscriber.subscription.id,
             dropped=count,
+            **_of_neighbour(subscriber),
         )
 
     def checked(self, through: int) -> None:
@@ -90,6 +94,12 @@ def retention_reach(reader: LogReader, before_ns: int | None, bytes_max: int | N
     if bytes_max is not None:
         reach = max(reach, reader.seq_for_size(bytes_max))
     return reach
+
+
+def _of_neighbour(subscriber: Subscriber) -> dict[str, str]:
+    """Named, where it is for one: its subscription is known to nobody."""
+    neighbour = subscriber.subscription.neighbour
+    return {} if neighbour is None else {"neighbour": neighbour}
 
 
 def _before(now_ns: int, seconds: float) -> int:

@@ -62,6 +62,7 @@ from tocsin.errors.links import (
     LinkTwice,
     LinkVersion,
     NoSuchBroker,
+    NotAcknowledged,
     RoutingTableFull,
 )
 from tocsin.errors.pipeline import (

@@ -81,6 +81,16 @@ class BrokerStillThere(TocsinError):
     http_status = 409
 
 
+class NotAcknowledged(TocsinError):
+    """A neighbour was sent events, and did not say in time that they are on its disk.
+
+    The link is made anew, and the events are sent again. If it goes on, look at that broker: its
+    disk may be stuck. What it has not acknowledged after delivery.backlog_age_s is dropped.
+    """
+
+    code = "T810"
+
+
 class LinkRefused(TocsinError):
     """The other broker refused the link. Its code is in the message; `tocsin explain` has it."""
 

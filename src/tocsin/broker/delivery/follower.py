@@ -135,9 +135,14 @@ class Follower:
         if not self.live:
             self.scanned_to = max(self.scanned_to, seq)
 
-    def drop_older(self, before_ns: int) -> int:
-        """Let go of waiting events received before then, except those under way."""
+    def drop_older(self, before_ns: int, *, under_way: bool = False) -> int:
+        """Let go of waiting events received before then; of those under way only if said so."""
         count = 0
+        while under_way and self.held and self.waiting[0].received_ns < before_ns:
+            self.waiting_bytes -= weight(self.waiting.popleft())
+            self.held -= 1
+            self.dropped += 1
+            count += 1
         while len(self.waiting) > self.held and self.waiting[self.held].received_ns < before_ns:
             self._drop_oldest()
             count += 1

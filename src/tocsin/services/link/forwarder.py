@@ -15,7 +15,7 @@ from tocsin.access.session import Session
 from tocsin.broker.effects import Token
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal
-from tocsin.errors import TocsinError
+from tocsin.errors import NotAcknowledged, TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind
@@ -43,6 +43,7 @@ class _Batch:
     token: Token
     through: int
     count: int
+    sent_s: float
 
 
 class Forwarder:
@@ -73,12 +74,30 @@ class Forwarder:
         self._until_free = until_free
         self._sent: deque[_Batch] = deque()
         self._taken: Token | None = None  # and not yet sent
+        self._progress_s = 0.0  # when it last acknowledged something, or said why it cannot
         self._room: Signal | None = None  # awaited while too many batches are not acknowledged
 
     @property
     def in_flight(self) -> int:
         """Events that were sent and are not yet acknowledged."""
         return sum(batch.count for batch in self._sent)
+
+    def overdue(self, now_s: float, allowed_s: float) -> NotAcknowledged | None:
+        """If the oldest of them has not been acknowledged for so long."""
+        if not self._sent or now_s - max(self._sent[0].sent_s, self._progress_s) <= allowed_s:
+            return None
+        count = self.in_flight
+        events = "1 event" if count == 1 else f"{count} events"
+        return NotAcknowledged(
+            f"{self._connection.broker} has not acknowledged {events} for {allowed_s:g} s",
+            remedy="They are sent again. Look at that broker and its disk, or raise "
+            "overlay.acknowledge_s.",
+        )
+
+    def excuse(self, late_s: float) -> None:
+        """For so long this broker could not read what may have come."""
+        oldest_s = self._sent[0].sent_s if self._sent else 0.0
+        self._progress_s = max(self._progress_s, oldest_s) + late_s
 
     async def run(self) -> None:
         try:
@@ -116,13 +135,13 @@ class Forwarder:
             self._send(chosen, token, pulled.events[-1].seq)
         elif pulled.events and self._sent:
             # Behind what is under way: an acknowledgement of that must not stand for these.
-            self._sent.append(_Batch(token, pulled.events[-1].seq, 0))
+            self._sent.append(_Batch(token, pulled.events[-1].seq, 0, self._now_s()))
             self._connection.send(Events(pulled.events[-1].seq))
         else:
             self._port.release(token)
 
     def _send(self, chosen: list[Relayed], token: Token, through: int) -> None:
-        self._sent.append(_Batch(token, through, len(chosen)))
+        self._sent.append(_Batch(token, through, len(chosen), self._now_s()))
         for part in parts_within_frames(chosen, self._too_large):
             self._counts.sent += len(part)
             self._connection.send(Events(0, part))
@@ -138,8 +157,13 @@ class Forwarder:
             id=event.event.id,
         )
 
+    def _now_s(self) -> float:
+        return self._port.runtime.elapsed_s()
+
     def acknowledged(self, through: int) -> None:
         """All that was sent as far as this is on the neighbour's disk."""
+        if self._sent and self._sent[0].through <= through:
+            self._progress_s = self._now_s()
         while self._sent and self._sent[0].through <= through:
             self._port.release(self._sent.popleft().token)
         if self._room is not None and len(self._sent) < BATCHES_MAX:

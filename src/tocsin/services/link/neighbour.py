@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks
-from tocsin.errors import InternalError, TocsinError
+from tocsin.errors import InternalError, NotAcknowledged, TocsinError
 from tocsin.event.stored import Stored
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.forwarder import Counts, Forwarder
@@ -95,6 +95,15 @@ class Neighbour:
     def acknowledged(self, through: int) -> None:
         if self._forwarder is not None:
             self._forwarder.acknowledged(through)
+
+    def overdue(self, now_s: float, late_s: float, allowed_s: float) -> NotAcknowledged | None:
+        """If it has not acknowledged for so long what it was sent. `late_s`: this broker could not
+        read meanwhile."""
+        if self._forwarder is None:
+            return None
+        if late_s:
+            self._forwarder.excuse(late_s)
+        return self._forwarder.overdue(now_s, allowed_s)
 
     async def store(self, events: tuple[Relayed, ...]) -> bool:
         """Events that another broker handed over came by it."""

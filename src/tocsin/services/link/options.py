@@ -21,6 +21,7 @@ class LinkOptions:
     silence_s: float = 15.0  # a neighbour that sends nothing for so long is gone
     handshake_s: float = 10.0  # from the connection to the neighbour's Hello
     links_max: int = 1_000
+    acknowledge_s: float = 120.0  # for events that a neighbour was sent: then its link begins anew
     batch_events_max: int = 512  # of one message
     waiting_bytes_max: int = 64 << 20  # for one neighbour that reads too slowly: then it is cut off
     routing: RoutingOptions = field(default_factory=RoutingOptions)

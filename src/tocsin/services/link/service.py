@@ -315,6 +315,11 @@ class LinkService:
                 connection.excuse(late_s)
             is_greeted = self.router.neighbour(connection.number) is not None
             connection.tick(now_s, is_greeted=is_greeted or connection.is_direct)
+        for neighbour in self.neighbours:
+            excused_s = late_s if late_s > TICK_S else 0.0
+            error = neighbour.overdue(now_s, excused_s, self._options.acknowledge_s)
+            if error is not None and neighbour.connection is not None:
+                self.refuse(neighbour.connection, error)
         self._perform(self.router.tick(self.neighbours.now_ns()))
         self._set_timer()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from tocsin.overlay.discovery.context import Context
 from tocsin.overlay.discovery.conversion import from_row, to_row
 from tocsin.overlay.discovery.options import DiscoveryOptions
@@ -17,6 +19,8 @@ from tocsin.wire.link.discovery_messages import (
     Result,
     Results,
 )
+
+_encode = msgspec.msgpack.Encoder().encode
 
 
 def discover_message(request: Request, context: Context, now_ns: int) -> Discover:
@@ -68,10 +72,23 @@ def read_region(
 def packages(
     request_id: str, results: Sequence[Result], options: DiscoveryOptions, *, packed: bool = True
 ) -> Iterator[Results]:
-    """The results in as few messages as they fit in; one by one if they are not packed."""
-    size = options.results_per_message_max if packed else 1
-    for start in range(0, len(results), size):
-        yield Results(request_id, tuple(results[start : start + size]))
+    """The results in as few messages as they fit in; one by one if they are not packed.
+
+    A message that is longer than a frame of the link may be, would end the link.
+    """
+    number_max = options.results_per_message_max if packed else 1
+    bytes_max = options.result_bytes_per_message_max
+    package: list[Result] = []
+    size = 0
+    for result in results:
+        more = len(_encode(result)) if len(results) > 1 else 0
+        if package and (len(package) >= number_max or size + more > bytes_max):
+            yield Results(request_id, tuple(package))
+            package, size = [], 0
+        package.append(result)
+        size += more
+    if package:
+        yield Results(request_id, tuple(package))
 
 
 def done_message(path: Path, now_ns: int) -> Done:

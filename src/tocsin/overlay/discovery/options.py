@@ -31,6 +31,7 @@ class DiscoveryOptions:
     results_max: int = 1_000_000  # of one request
     attributes_max: int = ATTRIBUTES_MAX
     results_per_message_max: int = RESULTS_MAX
+    result_bytes_per_message_max: int = 1 << 20  # one larger result is a message by itself
     hops_max: int = 1_024
 
 

@@ -73,6 +73,7 @@ class Answers:
         if path.is_client_gone:
             return
         path.is_client_gone = True
+        self._context.timers.cancel("timeout", path.id)
         tally = path.tally
         was_asked = bool(path.forwarded or path.tally.shared or tally.brokers)
         nothing = "" if was_asked else "no resource advertises these attributes in these ranges"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 
 from tocsin.overlay.discovery.effects import Effect, Send
 from tocsin.overlay.discovery.options import DiscoveryOptions
@@ -19,6 +19,7 @@ from tocsin.wire.link.discovery_messages import (
     Update,
 )
 
+STALE_MIN = 64  # entries of timers that count no more, before they are taken out
 CLIENT = ""  # the last hop of what a client of this broker sent
 
 
@@ -56,25 +57,53 @@ _COUNTED: dict[type[DiscoveryMessage], str] = {
 }
 
 
-@dataclass(slots=True)
 class Timers:
-    """What is due when. An entry may be out of date: whoever is called looks again."""
+    """What is due when: one time for each thing and id, which may be set anew or cancelled.
 
-    _heap: list[tuple[int, int, str, str]] = field(default_factory=list)
-    _count: int = 0
+    The heap may have entries of before; they are left out when their turn comes, or all at once
+    when they are the larger part.
+    """
 
-    def add(self, due_ns: int, what: str, id: str) -> None:
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, str, str]] = []
+        self._entries: dict[tuple[str, str], tuple[int, int, str, str]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def held(self) -> int:
+        """How many entries are in memory, those that count no more among them."""
+        return len(self._heap)
+
+    def set(self, due_ns: int, what: str, id: str) -> None:
+        """In place of an earlier time for the same."""
         self._count += 1
-        heappush(self._heap, (due_ns, self._count, what, id))
+        entry = self._entries[what, id] = due_ns, self._count, what, id
+        heappush(self._heap, entry)
+        if len(self._heap) > STALE_MIN + 2 * len(self._entries):
+            self._heap = list(self._entries.values())
+            heapify(self._heap)
+
+    def cancel(self, what: str, id: str) -> None:
+        self._entries.pop((what, id), None)
 
     def next_due_ns(self) -> int | None:
-        return self._heap[0][0] if self._heap else None
+        while self._heap:
+            due_ns, _, what, id = entry = self._heap[0]
+            if self._entries.get((what, id)) is entry:
+                return due_ns
+            heappop(self._heap)
+        return None
 
     def pop_due(self, now_ns: int) -> tuple[str, str] | None:
         """The next of what is due, as what and whose."""
-        if not self._heap or self._heap[0][0] > now_ns:
+        due_ns = self.next_due_ns()
+        if due_ns is None or due_ns > now_ns:
             return None
         _, _, what, id = heappop(self._heap)
+        del self._entries[what, id]
         return what, id
 
 

@@ -66,7 +66,6 @@ class DiscoveryCore:
         self.dynamic_watches = DynamicWatches(
             self._context, self.advertisements, self.resources, regions()
         )
-        self._leases: dict[str, int] = {}  # of continuous requests: when they end
 
     def _make_one_time(self, covers: CoverList) -> OneTimeRequests:
         return OneTimeRequests(self._context, self.advertisements, self.resources, covers)
@@ -153,8 +152,7 @@ class DiscoveryCore:
             why = request.region.empty_because
             return [Finished(request.request_id, Summary((), 0, now_ns, why_empty=why))]
         if request.lease_ns is not None and request.model.is_continuous:
-            self._leases[request.request_id] = now_ns + request.lease_ns
-            self._context.timers.add(now_ns + request.lease_ns, "lease", request.request_id)
+            self._context.timers.set(now_ns + request.lease_ns, "lease", request.request_id)
         match request.model:
             case ModelType.STATIC:
                 self._answer_static(request, now_ns)
@@ -215,7 +213,7 @@ class DiscoveryCore:
         self._context.effects.append(Finished(request.request_id, summary))
 
     def cancel(self, request_id: str, now_ns: int) -> list[Effect]:
-        self._leases.pop(request_id, None)
+        self._context.timers.cancel("lease", request_id)
         is_ended = (
             self.static_watches.remove(request_id)
             or self.dynamic_watches.remove(request_id)
@@ -330,9 +328,6 @@ class DiscoveryCore:
             self.advertisements.remove(resource.entry, now_ns)
 
     def _end_request(self, request_id: str, now_ns: int) -> None:
-        if self._leases.get(request_id, now_ns + 1) > now_ns:
-            return
-        del self._leases[request_id]
         if self.static_watches.remove(request_id) or self.dynamic_watches.remove(request_id):
             summary = Summary((), 0, now_ns, incomplete=NO_TIME_LEFT)
             self._context.effects.append(Finished(request_id, summary))

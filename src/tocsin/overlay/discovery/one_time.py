@@ -63,7 +63,7 @@ class OneTimeRequests:
         message = discover_message(request, self._context, now_ns)
         path = self._add(message, request.region, CLIENT, now_ns)
         due_ns = now_ns + timeout_ns(request, self._context.options)
-        self._context.timers.add(due_ns, "timeout", path.id)
+        self._context.timers.set(due_ns, "timeout", path.id)
         self._start(path, now_ns)
 
     def cancel(self, request_id: str, now_ns: int) -> bool:
@@ -72,6 +72,7 @@ class OneTimeRequests:
         if path is None or not path.is_host or path.is_client_gone:
             return False
         path.is_client_gone = True
+        self._context.timers.cancel("timeout", path.id)
         if not path.is_done and path.shared_until_ns <= now_ns:
             self._stop(path, now_ns)
         return True
@@ -156,7 +157,7 @@ class OneTimeRequests:
         path = new_path(message, region, last_hop, self._context.options, now_ns)
         path.attempt = self._context.next_attempt()
         self.paths[path.id] = path
-        self._context.timers.add(path.kept_until_ns, "path", path.id)
+        self._context.timers.set(path.kept_until_ns, "path", path.id)
         return path
 
     def _start(self, path: Path, now_ns: int) -> None:
@@ -357,6 +358,8 @@ class OneTimeRequests:
         if self.paths.get(path.id) is not path:
             return
         del self.paths[path.id]
+        for what in ("path", "timeout"):
+            self._context.timers.cancel(what, path.id)
         self._covers.remove(path)
         self._detach(path)
         for waiter_id in list(path.waiters):

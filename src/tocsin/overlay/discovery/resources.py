@@ -199,10 +199,13 @@ class LocalResources:
 
     def begin_lease(self, resource: LocalResource, lease_ns: int | None, now_ns: int) -> None:
         resource.expires_ns = None if lease_ns is None else now_ns + lease_ns
-        if resource.expires_ns is not None:
-            self._context.timers.add(resource.expires_ns, "resource", resource.id)
+        if resource.expires_ns is None:
+            self._context.timers.cancel("resource", resource.id)
+        else:
+            self._context.timers.set(resource.expires_ns, "resource", resource.id)
 
     def remove(self, resource_id: str) -> LocalResource | None:
+        self._context.timers.cancel("resource", resource_id)
         return self._resources.pop(resource_id, None)
 
 

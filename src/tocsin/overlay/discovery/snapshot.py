@@ -51,5 +51,6 @@ def snapshot(
             "return_paths": len(paths),
             "continuous": len(watches.watches),
         },
+        "timers": len(context.timers),
         "counters": context.counters.plain(),
     }

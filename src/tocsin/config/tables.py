@@ -250,7 +250,8 @@ class OverlaySettings:
     entry_bytes_per_neighbour_max: int = 8 << 20  # a byte of a long filter takes about 25
     resources_per_neighbour_max: int = 100_000  # advertisements of resources over one link
     resource_bytes_per_neighbour_max: int = 64 << 20  # of those, as they are sent
-    brokers_max: int = 10_000
+    brokers_max: int = 10_000  # behind all neighbours, and as many neighbours that are away
+    brokers_per_neighbour_max: int = 5_000  # behind one of them
 
     @property
     def is_off(self) -> bool:
@@ -283,6 +284,7 @@ class OverlaySettings:
                 advertisements_per_neighbour_max=self.advertisements_per_neighbour_max,
                 entry_bytes_per_neighbour_max=self.entry_bytes_per_neighbour_max,
                 brokers_max=self.brokers_max,
+                brokers_per_neighbour_max=self.brokers_per_neighbour_max,
                 forget_after_ns=int(self.forget_after_s * NS_PER_S),
             ),
             reconnect=PeerOptions(

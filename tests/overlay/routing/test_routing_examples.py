@@ -557,9 +557,9 @@ def test_an_old_word_that_a_broker_is_gone_is_not_believed_of_one_that_was_seen_
     for message in (m.Welcome(), m.Synced("advertisements"), m.Synced("subscriptions")):
         router.receive(2, message, 60)
 
-    router.receive(2, m.Forget("B", 40), 70)
+    router.receive(2, m.Forget("B", 70 - 40), 70)
     before = [each.broker for each in router.tables().neighbours]
-    router.receive(2, m.Forget("B", 55), 70)
+    router.receive(2, m.Forget("B", 70 - 55), 70)
 
     assert before == ["B", "C"]
     assert [each.broker for each in router.tables().neighbours] == ["C"]

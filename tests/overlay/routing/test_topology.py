@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 
-from tocsin.overlay.routing.effects import CloseLink, Effect
+import msgspec
+
+from tocsin.errors import TocsinError
+from tocsin.overlay.routing.effects import CloseLink, Effect, EntryIgnored, Save, Send
 from tocsin.overlay.routing.links import Identity
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.reach import Reach
@@ -76,3 +79,140 @@ def test_the_edge_that_is_cut_is_the_largest_of_the_cycle() -> None:
     reach.add_neighbour("C", {"D": "C", "E": "D"})
 
     assert reach.edge_to_cut() == ("C", "D")
+
+
+def state_of(router: Router, broker: str) -> str | None:
+    found = [each.state for each in router.tables().neighbours if each.broker == broker]
+    return found[0] if found else None
+
+
+def behind(router: Router, broker: str) -> set[str]:
+    return next(set(e.behind) for e in router.tables().neighbours if e.broker == broker)
+
+
+def errors_ignored(effects: list[Effect]) -> list[TocsinError]:
+    return [each.error for each in effects if isinstance(each, EntryIgnored)]
+
+
+def test_a_neighbour_that_names_too_many_brokers_keeps_its_link_and_hears_what_is_left_out() -> (
+    None
+):
+    router = broker_a(brokers_max=100, brokers_per_neighbour_max=50)
+    invented = [f"n{number:02}" for number in range(80)]
+    effects = link(router, 1, "liar", dict.fromkeys(invented, "liar"))
+    effects += router.receive(1, m.Behind(dict.fromkeys(["more"], "liar")), 1)
+
+    assert state_of(router, "liar") == "up"
+    assert len(behind(router, "liar")) == 51
+    assert [error.code for error in errors_ignored(effects)] == ["T806", "T806"]
+    assert "brokers_per_neighbour_max" in errors_ignored(effects)[0].remedy
+    told = [each.message for each in effects if isinstance(each, Send)]
+    assert [each.code for each in told if isinstance(each, m.Ignored)] == ["T806", "T806"]
+
+
+def test_brokers_that_liars_invent_leave_room_for_an_honest_neighbour() -> None:
+    router = broker_a(brokers_max=100, brokers_per_neighbour_max=50)
+    for number in range(4):
+        names = dict.fromkeys([f"n{number}-{each}" for each in range(90)], f"liar{number}")
+        link(router, 1 + number, f"liar{number}", names)
+
+    effects = link(router, 9, "honest")
+
+    assert state_of(router, "honest") == "up"
+    assert refusals(effects) == []
+
+
+def test_what_a_broker_has_named_already_may_be_named_again_whatever_the_room() -> None:
+    router = broker_a(brokers_max=100, brokers_per_neighbour_max=3)
+    link(router, 1, "B", {"x": "B", "y": "x", "z": "y"})
+
+    effects = router.receive(1, m.Behind({"z": "B", "w": "B"}, ("x",)), 1)
+
+    assert behind(router, "B") == {"B", "y", "z"}
+    assert len(errors_ignored(effects)) == 1
+
+
+def test_a_hello_of_a_broker_that_is_behind_itself_is_refused() -> None:
+    assert refusals(link(broker_a(), 1, "B", {"B": "C", "C": "B"})) == ["T801"]
+
+
+def test_brokers_that_come_once_and_leave_do_not_fill_the_room_for_a_week() -> None:
+    router = broker_a(brokers_max=20)
+    link(router, 1, "honest")
+    for second in range(1, 1_000):
+        router.tick(second * S)
+    router.receive(1, m.Subscribe("honest", "s", "a > 5"), 1_000 * S)
+    router.link_closed(1, 1_000 * S)
+    effects: list[Effect] = []
+    for number in range(2, 100):
+        link(router, number, f"fake{number}", {f"behind{number}": f"fake{number}"}, 1_001 * S)
+        router.receive(number, m.Subscribe(f"fake{number}", "s", ""), 1_001 * S)
+        effects += router.link_closed(number, 1_001 * S)
+
+    late = link(router, 100, "late", None, 1_002 * S)
+
+    assert refusals(late) == []
+    assert state_of(router, "honest") == "down"
+    assert state_of(router, "late") == "up"
+    assert len(router.neighbours()) <= 12
+    assert 2 <= len(errors_ignored(effects)) <= 12, "somebody hears, and not of each"
+
+
+def test_what_was_behind_brokers_that_came_once_is_not_all_kept() -> None:
+    router = broker_a(brokers_max=100)
+    for number in range(1, 6):
+        names = dict.fromkeys([f"n{number}-{each}" for each in range(40)], f"fake{number}")
+        link(router, number, f"fake{number}", names)
+        router.receive(number, m.Subscribe(f"fake{number}", "s", ""), 0)
+        router.link_closed(number, number)
+
+    kept = [len(router._state.neighbours[f"fake{number}"].behind) for number in range(1, 6)]
+
+    assert kept == [1, 1, 1, 1, 41]
+
+
+def test_a_neighbour_is_not_forgotten_because_the_clock_was_put_forward() -> None:
+    router = broker_a()
+    link(router, 1, "B")
+    router.tick(0, 0)
+    router.link_closed(1, S)
+    week_ns = 7 * 24 * 3_600 * S
+
+    router.tick(30 * week_ns, 10 * S)
+    kept = router.neighbours()
+    for hour in range(1, 7 * 24 + 1):
+        router.tick(31 * week_ns, hour * 3_600 * S + 10 * S)
+
+    assert kept == ["B"]
+    assert router.neighbours() == []
+
+
+def test_the_age_of_a_neighbour_that_is_away_outlives_a_restart() -> None:
+    router = broker_a()
+    link(router, 1, "B")
+    router.tick(0, 0)
+    effects = router.link_closed(1, S)
+    for hour in range(1, 101):
+        effects += router.tick(S, hour * 3_600 * S)
+    rows = {each.key: each.value for each in effects if isinstance(each, Save) and each.value}
+
+    again = broker_a()
+    again.restore(rows, 5 * S)
+    again.tick(0, 0)
+    for hour in range(1, 67):
+        again.tick(0, hour * 3_600 * S)
+    kept = again.neighbours()
+    for hour in range(67, 70):
+        again.tick(0, hour * 3_600 * S)
+
+    assert kept == ["B"]
+    assert again.neighbours() == []
+
+
+def test_a_row_that_an_earlier_version_saved_is_read() -> None:
+    router = broker_a()
+    old = msgspec.msgpack.encode(("log-B", 5, ("B", "C"), 4))
+
+    router.restore({"n/B": old}, 10)
+
+    assert router.neighbours() == ["B"]

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from tocsin.errors import BrokerStillThere, NoSuchBroker
+from tocsin.errors import BrokerStillThere, NoSuchBroker, RoutingTableFull
 from tocsin.event.filter import EVERYTHING
+from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.routing.effects import (
+    EntryIgnored,
     EntryKey,
     Moved,
     NeighbourDown,
@@ -23,13 +25,19 @@ from tocsin.wire.link.messages import ENTRY_ID_CHARS_MAX, Forget
 KEPT = "kept/"  # begins the ids of entries that are kept for brokers behind a neighbour
 FILTERS_MAX = 1_000  # for one broker that moved; with more it is sent everything that is kept
 
+BRIEF_NS = 600 * NS_PER_S  # a neighbour that was connected for less may be an invented one
+SAVE_AGE_NS = 3_600 * NS_PER_S  # so much of its age may be lost when this broker starts again
+
 
 def left(state: RouterState, neighbour: str, now_ns: int) -> None:
     """The neighbour is not connected any more."""
     known = state.neighbours[neighbour]
     known.gone_ns = known.seen_ns = now_ns
+    known.away_ns = 0
     behind = state.reach.behind(neighbour)
-    known.behind = tuple(broker for broker in behind if broker != state.own.broker)
+    # Of what was behind it, nothing is kept unless it asked for something.
+    is_kept = bool(state.subscriptions.said(neighbour))
+    known.behind = tuple(each for each in behind if each != state.own.broker) if is_kept else ()
     state.save_neighbour(neighbour)
     state.effects.append(NeighbourDown(neighbour))
     gone = state.reach.remove_neighbour(neighbour)
@@ -40,6 +48,7 @@ def left(state: RouterState, neighbour: str, now_ns: int) -> None:
     tables = (state.advertisements, state.subscriptions)
     origins = {origin for table in tables for origin, _ in table.said(neighbour)}
     arrived(state, sorted({*gone, *origins}))
+    _forget_early(state, now_ns)
 
 
 def arrived(state: RouterState, brokers: Iterable[str]) -> None:
@@ -136,41 +145,103 @@ def forget(state: RouterState, broker: str, now_ns: int) -> None:
             f"broker {broker} is not known here",
             remedy="`tocsin overlay` lists the brokers that are.",
         )
-    hear_forget(state, broker, now_ns)
+    _forget(state, broker, now_ns, now_ns)
 
 
-def hear_forget(state: RouterState, broker: str, said_ns: int) -> None:
+def forget_as_told(state: RouterState, broker: str, since_ns: int, now_ns: int) -> None:
     """A broker is gone, somebody says: believed of all that are not connected, and were not since
-    that was said; told to all."""
+    that was first said; passed on to all. The time is by the clock of this broker."""
     if broker in state.forgotten or broker == state.own.broker:
         return
     known = state.neighbours.get(broker)
-    if known is not None and known.seen_ns > said_ns:
+    if known is not None and known.seen_ns > since_ns:
         return
     if broker in state.link_of or state.reach.way_to(broker) is not None:
         return
+    _forget(state, broker, since_ns, now_ns)
+
+
+def _forget(state: RouterState, broker: str, since_ns: int, now_ns: int) -> None:
     while len(state.forgotten) >= state.options.brokers_max:
         state.set_forgotten(min(state.forgotten, key=state.forgotten.__getitem__), None)
-    state.set_forgotten(broker, said_ns)
+    state.set_forgotten(broker, since_ns)
     if broker in state.neighbours:
         _drop_neighbour(state, broker)
     for neighbour, known in state.neighbours.items():
         if state.is_down(neighbour):
-            known.behind = tuple(each for each in known.behind if each != broker)
+            if broker in known.behind:
+                known.behind = tuple(each for each in known.behind if each != broker)
+                state.save_neighbour(neighbour)
             for name in (ADVERTISEMENTS, SUBSCRIPTIONS):
                 for key in _said_about(state, name, neighbour, {broker}):
                     state.take(name, neighbour, key)
     for link in state.up_links():
-        state.effects.append(Send(link.number, Forget(broker, said_ns)))
+        state.effects.append(Send(link.number, Forget(broker, max(0, now_ns - since_ns))))
+
+
+def count_ages(state: RouterState, passed_ns: int) -> None:
+    """So much time has passed for each neighbour, connected or away."""
+    for neighbour, known in state.neighbours.items():
+        if known.gone_ns is None:
+            before, known.linked_ns = known.linked_ns, known.linked_ns + passed_ns
+            is_due = before < BRIEF_NS <= known.linked_ns
+        else:
+            before, known.away_ns = known.away_ns, known.away_ns + passed_ns
+            is_due = before // SAVE_AGE_NS < known.away_ns // SAVE_AGE_NS
+        if is_due:
+            state.save_neighbour(neighbour)
 
 
 def forget_the_long_gone(state: RouterState, now_ns: int) -> None:
     """Neighbours that have been away for longer than is waited for."""
     for neighbour, known in list(state.neighbours.items()):
-        gone_ns = known.gone_ns
-        if gone_ns is not None and now_ns - gone_ns >= state.options.forget_after_ns:
-            if state.reach.way_to(neighbour) is None:
-                state.set_forgotten(neighbour, None)
-                hear_forget(state, neighbour, now_ns)
-            else:
-                _drop_neighbour(state, neighbour)
+        if known.gone_ns is not None and known.away_ns >= state.options.forget_after_ns:
+            _forget_or_drop(state, neighbour, now_ns)
+
+
+def _forget_or_drop(state: RouterState, neighbour: str, now_ns: int) -> None:
+    if state.reach.way_to(neighbour) is None:
+        state.set_forgotten(neighbour, None)
+        _forget(state, neighbour, now_ns, now_ns)
+    else:
+        _drop_neighbour(state, neighbour)
+
+
+def _forget_early(state: RouterState, now_ns: int) -> None:
+    """Brokers that were connected briefly, and what was behind them, may be invented: they share
+    half of the room, and who left first goes first. Those that were connected for longer have the
+    other half to themselves."""
+    maximum = max(1, state.options.brokers_max // 2)
+    brief = [
+        (-known.away_ns, known.gone_ns, neighbour)
+        for neighbour, known in state.neighbours.items()
+        if known.gone_ns is not None and known.linked_ns < BRIEF_NS
+    ]
+    named = sum(len(state.neighbours[neighbour].behind) for *_, neighbour in brief)
+    if max(len(brief), named) <= maximum:
+        return
+    left_over = len(brief)
+    for *_, neighbour in sorted(brief):
+        if left_over <= maximum and named <= maximum:
+            return
+        known = state.neighbours[neighbour]
+        named -= len(known.behind)
+        _note_early(state, neighbour)
+        if left_over > maximum:
+            left_over -= 1
+            _drop_neighbour(state, neighbour)
+        else:
+            known.behind = (neighbour,) if neighbour in known.behind else ()
+            named += len(known.behind)
+            state.save_neighbour(neighbour)
+
+
+def _note_early(state: RouterState, neighbour: str) -> None:
+    state.forgotten_early += 1
+    if state.forgotten_early.bit_count() == 1:  # the first, the second, the fourth, ...
+        problem = (
+            f"{state.forgotten_early} neighbours that were connected for a short time are "
+            "forgotten, or what was behind them is, because there were too many"
+        )
+        remedy = "Find out who invents brokers; or raise brokers_max in [overlay]."
+        state.effects.append(EntryIgnored(neighbour, RoutingTableFull(problem, remedy=remedy)))

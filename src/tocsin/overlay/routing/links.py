@@ -93,8 +93,13 @@ def refusal_of(
             f"{own.data_format} ({own.agent})",
             remedy="Update the older of the two.",
         )
+    if hello.broker in hello.behind:
+        return BadLinkMessage(
+            f"{hello.broker} says that it is behind itself",
+            remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
+        )
     behind = paths_without(hello, own.broker, replacing)
-    if len(reach) + len(behind) + 1 > brokers_max:
+    if max(len(reach), len(behind)) + 1 > brokers_max:
         return too_many_brokers(brokers_max)
     leaving = (hello.leaving, hello.broker)
     met = reach.overlap((hello.broker, *behind), without=(hello.broker, replacing), cut=leaving)

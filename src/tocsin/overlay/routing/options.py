@@ -36,6 +36,8 @@ class RoutingOptions:
     advertisements_per_neighbour_max: int = 5_000
     entry_bytes_per_neighbour_max: int = 8 << 20
     brokers_max: int = 10_000
+    brokers_per_neighbour_max: int = 5_000
+    """Behind one neighbour: what it names past that is left out."""
     cycle_grace_ns: int = 2 * NS_PER_S
     """A cycle that two links closed at once is cut after this: what looks like one for a moment is
     mostly a broker that changed its place."""

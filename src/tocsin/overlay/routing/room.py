@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tocsin.errors import RoutingTableFull, TocsinError
 from tocsin.overlay.routing.effects import EntryIgnored, EntryKey, Send
 from tocsin.overlay.routing.links import Link
@@ -55,6 +57,32 @@ def check_share(state: RouterState, name: str, neighbour: str, key: EntryKey, te
             "may have",
             remedy=_LIMIT_REMEDY.format("entry_bytes_max", kind),
         )
+
+
+def take_brokers(state: RouterState, link: Link, added: Mapping[str, str]) -> dict[str, str]:
+    """Those of the brokers behind a neighbour that there is room for. Who is left out can be
+    reached all the same, aside from what the log keeps for it where it was before."""
+    options, behind = state.options, state.reach.behind(link.neighbour)
+    # A tenth is for neighbours themselves, who are not refused because others name too many.
+    named = max(0, len(state.reach) - len(state.link_of))
+    of_all = options.brokers_max - options.brokers_max // 10 - named
+    of_one = options.brokers_per_neighbour_max - max(0, len(behind) - 1)
+    room = max(0, min(of_all, of_one))
+    if len(added) <= room:
+        return dict(added)
+    fresh = sorted(each for each in added if each not in behind and each != state.own.broker)
+    if len(fresh) > room:
+        named = f"{link.neighbour} names {len(fresh) - room} brokers too many"
+        problem = (
+            f"{named}: {options.brokers_per_neighbour_max} may be behind one neighbour"
+            if of_one <= of_all
+            else f"{named}: {options.brokers_max} may be reached by all neighbours"
+        )
+        name = "brokers_per_neighbour_max" if of_one <= of_all else "brokers_max"
+        remedy = f"Raise {name} in [overlay] there; or find out who invents brokers."
+        ignore(state, link, RoutingTableFull(problem, remedy=remedy))
+    left_out = set(fresh[room:])
+    return {each: before for each, before in added.items() if each not in left_out}
 
 
 def ignore(state: RouterState, link: Link, problem: TocsinError) -> None:

@@ -36,7 +36,7 @@ from tocsin.overlay.routing.links import (
 )
 from tocsin.overlay.routing.options import CheckEntry, RoutingOptions, take_any_entry
 from tocsin.overlay.routing.reach import edge
-from tocsin.overlay.routing.room import check_room, check_share, ignore
+from tocsin.overlay.routing.room import check_room, check_share, ignore, take_brokers
 from tocsin.overlay.routing.state import (
     ADVERTISEMENTS,
     SUBSCRIPTIONS,
@@ -94,6 +94,7 @@ class Router:
             self._state.advertisements.put(OWN, key, text, read_filter(text))
         send_updates(self._state)
         self._cycle_since_ns: int | None = None
+        self._ticked_ns: int | None = None
 
     def restore(self, rows: Mapping[str, bytes], now_ns: int) -> list[Effect]:
         """Take back the rows that were saved before this start."""
@@ -196,8 +197,8 @@ class Router:
                 entry = state.subscriptions.entries.get((origin, entry_id))
                 if entry is not None and entry.hop != neighbour:
                     hear_reached(state, entry, neighbour, brokers)
-            case Forget(broker, said_ns):
-                departures.hear_forget(state, broker, said_ns)
+            case Forget(broker, age_ns):
+                departures.forget_as_told(state, broker, now_ns - age_ns, now_ns)
             case _:
                 raise out_of_turn(link, message)
 
@@ -220,9 +221,12 @@ class Router:
             self._refuse(other, twice_error(hello.broker), now_ns)
         link.phase = Phase.GREETED
         state.link_of[hello.broker] = link
-        state.neighbours[hello.broker] = Neighbour(hello.log, None, (), now_ns)
+        known = state.neighbours.get(hello.broker)
+        linked_ns = 0 if known is None else known.linked_ns
+        state.neighbours[hello.broker] = Neighbour(hello.log, None, (), now_ns, 0, linked_ns)
         state.save_neighbour(hello.broker)
         behind = paths_without(hello, self.broker, link.replacing)
+        behind = take_brokers(state, link, behind)
         state.reach.add_neighbour(hello.broker, behind)
         state.ways_changed([hello.broker, *behind])
         self._send(link, Welcome())
@@ -238,7 +242,8 @@ class Router:
         link.unnamed_advertisements = set(state.advertisements.said(neighbour))
         link.unnamed_subscriptions = set(state.subscriptions.said(neighbour))
         for broker in sorted(state.forgotten):
-            self._send(link, Forget(broker, state.forgotten[broker]))
+            age_ns = max(0, now_ns - state.forgotten[broker])
+            self._send(link, Forget(broker, age_ns))
         send_advertisements(state, link, sorted(state.advertisements.entries))
         self._send(link, Synced("advertisements"))
         send_places(state, link, [*link.told, *state.reach.known()])
@@ -266,13 +271,10 @@ class Router:
 
     def _move(self, link: Link, added: Mapping[str, str], removed: tuple[str, ...]) -> None:
         state = self._state
-        if len(state.reach) + len(added) > 2 * state.options.brokers_max:
-            raise BadLinkMessage(
-                f"{link.neighbour} names more than {state.options.brokers_max} brokers",
-                remedy="Raise the limit on brokers in [overlay], at every broker.",
-            )
-        removed = tuple(each for each in removed if each != link.neighbour)
+        behind = state.reach.behind(link.neighbour)
+        removed = tuple(each for each in removed if each != link.neighbour and each in behind)
         added = {each: before for each, before in added.items() if each != link.neighbour}
+        added = take_brokers(state, link, added)
         state.reach.change(link.neighbour, added, removed)
         state.ways_changed([*added, *removed])
         state.displaced.update(removed)
@@ -313,12 +315,20 @@ class Router:
 
     # Time, and brokers that are gone for good
 
-    def tick(self, now_ns: int) -> list[Effect]:
-        """To be called every second or so: cuts cycles, forgets who is away for too long."""
+    def tick(self, now_ns: int, steady_ns: int | None = None) -> list[Effect]:
+        """To be called every second or so: cuts cycles, forgets who is away for too long.
+
+        `steady_ns` is by a clock that nobody sets, and ages are counted by it; without it, `now_ns`
+        is one.
+        """
         state = self._state
+        steady_ns = now_ns if steady_ns is None else steady_ns
+        passed_ns = 0 if self._ticked_ns is None else max(0, steady_ns - self._ticked_ns)
+        self._ticked_ns = steady_ns
         since = self._cycle_since_ns
         if since is not None and now_ns - since >= state.options.cycle_grace_ns:
             self._cut_cycle(now_ns)
+        departures.count_ages(state, passed_ns)
         departures.forget_the_long_gone(state, now_ns)
         answer_held(state)
         return self._done(now_ns)

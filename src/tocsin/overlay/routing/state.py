@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
 import msgspec
@@ -26,22 +25,22 @@ FORGOTTEN = "f"
 read_filter = lru_cache(maxsize=4_096)(parse_filter)
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[str, int | None, tuple[str, ...], int]).decode
+class Neighbour(msgspec.Struct, array_like=True):
+    """A broker that is or was connected to this one. Saved as an array, so new fields come last.
 
-
-@dataclass(slots=True)
-class Neighbour:
-    """A broker that is or was connected to this one."""
+    The ages are counted by a steady clock while this broker runs: somebody may set the time of day.
+    """
 
     log: str
     gone_ns: int | None  # since when it is not connected,
     behind: tuple[str, ...] = ()  # and what was behind it then, and is nowhere else since
     seen_ns: int = 0  # it was connected then, and perhaps later too
+    away_ns: int = 0  # for how long it has not been connected
+    linked_ns: int = 0  # for how long it has been, of all its connections
 
 
-def _saved(neighbour: Neighbour) -> tuple[str, int | None, tuple[str, ...], int]:
-    return neighbour.log, neighbour.gone_ns, neighbour.behind, neighbour.seen_ns
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Neighbour).decode
 
 
 class RouterState:
@@ -60,6 +59,7 @@ class RouterState:
         self.forgotten: dict[str, int] = {}
         self.touched: dict[str, None] = {}  # brokers whose place may be another one
         self.displaced: set[str] = set()  # brokers that are not where they were
+        self.forgotten_early = 0  # neighbours, because there were too many
         self.held: dict[EntryKey, None] = {}  # answered when all have, or at the next tick
         self.effects: list[Effect] = []
 
@@ -102,7 +102,7 @@ class RouterState:
 
     def save_neighbour(self, neighbour: str) -> None:
         known = self.neighbours.get(neighbour)
-        row = None if known is None else _encode(_saved(known))
+        row = None if known is None else _encode(known)
         self._save(f"{NEIGHBOURS}/{neighbour}", row)
 
     def set_forgotten(self, broker: str, now_ns: int | None) -> None:
@@ -122,9 +122,9 @@ class RouterState:
         for row, value in sorted(rows.items()):
             name, _, rest = row.partition("/")
             if name == NEIGHBOURS:
-                log, gone_ns, behind, seen_ns = _decode(value)
-                since_ns = now_ns if gone_ns is None else gone_ns
-                self.neighbours[rest] = Neighbour(log, since_ns, behind, seen_ns)
+                known = self.neighbours[rest] = _decode(value)
+                if known.gone_ns is None:
+                    known.gone_ns = now_ns
             elif name == FORGOTTEN:
                 self.forgotten[rest] = int(value)
             else:

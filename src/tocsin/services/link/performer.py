@@ -197,7 +197,7 @@ class Performer:
         if neighbour.counts.ignored.bit_count() == 1:  # the first, the second, the fourth, ...
             self._runtime.note(
                 "warning",
-                "an entry of a neighbour is not taken: events do not go where it wants them",
+                "not all of a neighbour is taken: events may not go where it wants them",
                 neighbour=broker,
                 code=error.code,
                 why=error.problem,

@@ -20,6 +20,7 @@ from tocsin.errors import (
     TocsinError,
 )
 from tocsin.event.filter import Filter
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Kind
 from tocsin.overlay.routing.effects import Effect, NeighbourForgotten
 from tocsin.overlay.routing.links import Identity
@@ -320,7 +321,7 @@ class LinkService:
             error = neighbour.overdue(now_s, excused_s, self._options.acknowledge_s)
             if error is not None and neighbour.connection is not None:
                 self.refuse(neighbour.connection, error)
-        self._perform(self.router.tick(self.neighbours.now_ns()))
+        self._perform(self.router.tick(self.neighbours.now_ns(), int(now_s * NS_PER_S)))
         self._set_timer()
 
     def _route_local(self, entry: str, wanted: Filter | None) -> None:

@@ -144,11 +144,11 @@ class Reached(MessageBase, frozen=True):
 
 
 class Forget(MessageBase, frozen=True):
-    """A broker is gone for good, as was said at this time. Goes to everybody; who has seen the
-    broker since does not believe it."""
+    """A broker is gone for good, as was first said so long ago: clocks need not agree. Goes to
+    everybody; who has seen the broker since does not believe it."""
 
     broker: BrokerId
-    said_ns: Number
+    age_ns: Number
 
 
 class Relayed(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

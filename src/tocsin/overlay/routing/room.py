@@ -72,13 +72,13 @@ def take_brokers(state: RouterState, link: Link, added: Mapping[str, str]) -> di
         return dict(added)
     fresh = sorted(each for each in added if each not in behind and each != state.own.broker)
     if len(fresh) > room:
-        named = f"{link.neighbour} names {len(fresh) - room} brokers too many"
+        is_share = of_one <= of_all
+        most = options.brokers_per_neighbour_max if is_share else options.brokers_max
+        name = "brokers_per_neighbour_max" if is_share else "brokers_max"
         problem = (
-            f"{named}: {options.brokers_per_neighbour_max} may be behind one neighbour"
-            if of_one <= of_all
-            else f"{named}: {options.brokers_max} may be reached by all neighbours"
+            f"{link.neighbour} names {len(fresh) - room} brokers too many: {most} may be behind "
+            f"{'one neighbour' if is_share else 'all neighbours together'}"
         )
-        name = "brokers_per_neighbour_max" if of_one <= of_all else "brokers_max"
         remedy = f"Raise {name} in [overlay] there; or find out who invents brokers."
         ignore(state, link, RoutingTableFull(problem, remedy=remedy))
     left_out = set(fresh[room:])

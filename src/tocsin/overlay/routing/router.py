@@ -274,8 +274,9 @@ class Router:
         behind = state.reach.behind(link.neighbour)
         removed = tuple(each for each in removed if each != link.neighbour and each in behind)
         added = {each: before for each, before in added.items() if each != link.neighbour}
+        state.reach.change(link.neighbour, {}, removed)
         added = take_brokers(state, link, added)
-        state.reach.change(link.neighbour, added, removed)
+        state.reach.change(link.neighbour, added, ())
         state.ways_changed([*added, *removed])
         state.displaced.update(removed)
         if link.phase is Phase.COMPLETE:

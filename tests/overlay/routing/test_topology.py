@@ -126,9 +126,9 @@ def test_what_a_broker_has_named_already_may_be_named_again_whatever_the_room() 
     router = broker_a(brokers_max=100, brokers_per_neighbour_max=3)
     link(router, 1, "B", {"x": "B", "y": "x", "z": "y"})
 
-    effects = router.receive(1, m.Behind({"z": "B", "w": "B"}, ("x",)), 1)
+    effects = router.receive(1, m.Behind({"z": "B", "w": "B", "v": "B"}, ("x",)), 1)
 
-    assert behind(router, "B") == {"B", "y", "z"}
+    assert behind(router, "B") == {"B", "y", "z", "v"}
     assert len(errors_ignored(effects)) == 1
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import pytest
+
 from overlay.network import Network, S
 from tocsin.overlay.discovery.core import DiscoveryCore
-from tocsin.overlay.discovery.effects import Send
-from tocsin.overlay.discovery.requests import ModelType, Registration
+from tocsin.overlay.discovery.effects import Finished, Send
+from tocsin.overlay.discovery.options import DEFAULTS, DiscoveryOptions
+from tocsin.overlay.discovery.requests import ModelType, Registration, parse_request
 from tocsin.overlay.region import Region
-from tocsin.wire.link.codec import FRAME_BYTES_MAX, encode
-from tocsin.wire.link.discovery_messages import Bound, Discover, Results
+from tocsin.wire.link.codec import FRAME_BYTES_MAX, decode, encode
+from tocsin.wire.link.discovery_messages import (
+    COUNT_MAX,
+    Advertise,
+    Bound,
+    Discover,
+    Done,
+    Result,
+    Results,
+)
 
 NOW = 1_000 * S
 DYNAMIC, DYNAMIC_CONTINUOUS = ModelType.DYNAMIC, ModelType.DYNAMIC_CONTINUOUS
@@ -99,3 +110,86 @@ def test_a_lease_that_is_renewed_has_one_timer() -> None:
     network.register("A", "r", "[a,<=,9]", {"a": 5}, lease_ns=10 * S)
     network.register("A", "r", "[a,<=,9]", {"a": 5})
     assert core.next_due_ns() is None
+
+
+def with_neighbours(*names: str, options: DiscoveryOptions = DEFAULTS) -> DiscoveryCore:
+    core = DiscoveryCore("me", options)
+    for name in names:
+        core.link_up(name, NOW)
+    return core
+
+
+def advertise(broker: str = "far", resource: str = "r") -> Advertise:
+    rows = ((Bound("a", "n", None, 9.0),),)
+    return Advertise(
+        adv_id=f"{broker}/{resource}/1",
+        broker=broker,
+        resource_id=resource,
+        model="dynamic",
+        rows=rows,
+    )
+
+
+@pytest.mark.parametrize("model", ["dynamic", "dynamic continuous"])
+def test_what_a_neighbour_counts_is_never_more_than_the_next_one_takes(model: str) -> None:
+    core = with_neighbours("left", "right", "third")
+    for name in ("right", "third"):
+        core.receive(name, advertise(broker=f"behind {name}"), NOW)
+    (attempt,) = {e.message.attempt for e in core.receive("left", discover(model=model), NOW)}  # type: ignore[union-attr]
+
+    most = Done(
+        request_id="q", attempt=attempt, messages=COUNT_MAX, age_ns=COUNT_MAX, results=COUNT_MAX
+    )
+    core.receive("right", most, NOW)
+    (effect,) = core.receive("third", most, NOW + S)
+
+    assert isinstance(effect, Send)
+    done = decode(encode(effect.message)[4:])
+    assert isinstance(done, Done)
+    assert (done.messages, done.age_ns) == (COUNT_MAX, NOW + S)
+    assert done.results == 0  # none were asked for directly
+
+
+def test_a_result_that_was_kept_for_ever_is_not_older_than_a_message_can_say() -> None:
+    core = with_neighbours("left", "right")
+    core.receive("right", advertise(), NOW)
+    core.discover(parse_request("mine", DYNAMIC, "a >= 1", max_age_ns=0), NOW)
+    kept = Result(
+        adv_id="v",
+        broker="far",
+        resource_id="r",
+        attributes={"a": 5},
+        as_of_ns=1,
+        age_ns=COUNT_MAX,
+    )
+    core.receive("right", Results("mine", (kept,)), NOW)
+    core.receive("right", Done(request_id="mine", attempt=1), NOW)
+    effects = core.receive("left", discover(), NOW + S)
+
+    messages = [decode(encode(e.message)[4:]) for e in effects if isinstance(e, Send)]
+    found = [each.results[0].age_ns for each in messages if isinstance(each, Results)]
+    assert found == [COUNT_MAX]
+
+
+def test_a_neighbour_that_announces_direct_results_nobody_asked_for_holds_nothing_up() -> None:
+    core = with_neighbours("right")
+    core.receive("right", advertise(), NOW)
+    core.discover(parse_request("mine", DYNAMIC, "a > 1"), NOW)
+
+    (finished,) = core.receive("right", Done(request_id="mine", attempt=1, results=5), NOW)
+
+    assert isinstance(finished, Finished)
+    assert finished.summary.oldest_ns >= 0
+
+
+def test_an_answer_is_never_from_before_1970() -> None:
+    core = with_neighbours("right")
+    core.receive("right", advertise(), NOW)
+    core.discover(parse_request("mine", DYNAMIC, "a > 1", max_age_ns=0), NOW)
+
+    done = Done(request_id="mine", attempt=1, age_ns=COUNT_MAX, messages=COUNT_MAX)
+    (finished,) = core.receive("right", done, NOW)
+
+    assert isinstance(finished, Finished)
+    assert finished.summary.oldest_ns == 0
+    assert finished.summary.messages == COUNT_MAX

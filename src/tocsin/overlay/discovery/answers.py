@@ -9,7 +9,7 @@ from tocsin.overlay.discovery.context import Context
 from tocsin.overlay.discovery.conversion import resource_of
 from tocsin.overlay.discovery.effects import Answered, Finished, Summary
 from tocsin.overlay.discovery.paths import CachedResult, Path
-from tocsin.wire.link.discovery_messages import Result
+from tocsin.wire.link.discovery_messages import COUNT_MAX, Result
 
 
 class Answers:
@@ -79,7 +79,7 @@ class Answers:
         nothing = "" if was_asked else "no resource advertises these attributes in these ranges"
         summary = Summary(
             brokers=tuple(sorted(tally.brokers)),
-            messages=tally.messages,
+            messages=min(tally.messages, COUNT_MAX),
             oldest_ns=min(tally.since_ns, now_ns),
             shared=tally.shared,
             incomplete=tally.incomplete,

@@ -16,13 +16,18 @@ from tocsin.overlay.discovery.advertisements import Advertisements, Entry, Resou
 from tocsin.overlay.discovery.context import CLIENT, Context
 from tocsin.overlay.discovery.conversion import matches, resource_of, rows_of
 from tocsin.overlay.discovery.effects import Change, Current, Notice, Summary
-from tocsin.overlay.discovery.messages import discover_message, packages, read_region
+from tocsin.overlay.discovery.messages import (
+    discover_message,
+    done_message,
+    packages,
+    read_region,
+)
 from tocsin.overlay.discovery.paths import Tally
 from tocsin.overlay.discovery.requests import Request
 from tocsin.overlay.discovery.resources import LocalResources
 from tocsin.overlay.region import Region, Regions, overlaps
 from tocsin.wire.link.discovery_messages import (
-    REASON_CHARS_MAX,
+    COUNT_MAX,
     Cancel,
     Discover,
     Done,
@@ -226,20 +231,14 @@ class DynamicWatches:
         if watch.last_hop == CLIENT:
             summary = Summary(
                 brokers=tuple(sorted(tally.brokers)),
-                messages=tally.messages,
+                messages=min(tally.messages, COUNT_MAX),
                 oldest_ns=tally.since_ns,
                 incomplete=tally.incomplete,
                 found=len(watch.held),
             )
             self._context.effects.append(Current(watch.id, summary))
             return
-        done = Done(
-            request_id=watch.id,
-            brokers=tuple(tally.brokers),
-            messages=tally.messages,
-            age_ns=max(0, now_ns - tally.since_ns),
-            incomplete=tally.incomplete[:REASON_CHARS_MAX],
-        )
+        done = done_message(watch.id, 0, tally, now_ns)
         self._context.send(watch.last_hop, done)
 
     def _remove(self, watch: Watch) -> None:

@@ -9,10 +9,11 @@ import msgspec
 from tocsin.overlay.discovery.context import Context
 from tocsin.overlay.discovery.conversion import from_row, to_row
 from tocsin.overlay.discovery.options import DiscoveryOptions
-from tocsin.overlay.discovery.paths import Path
+from tocsin.overlay.discovery.paths import Tally
 from tocsin.overlay.discovery.requests import Request
 from tocsin.overlay.region import Region
 from tocsin.wire.link.discovery_messages import (
+    COUNT_MAX,
     REASON_CHARS_MAX,
     Discover,
     Done,
@@ -91,14 +92,13 @@ def packages(
         yield Results(request_id, tuple(package))
 
 
-def done_message(path: Path, now_ns: int) -> Done:
-    """The end marker of a request at this broker."""
-    tally = path.tally
+def done_message(request_id: str, attempt: int, tally: Tally, now_ns: int) -> Done:
+    """The end marker of a request at this broker. Neighbours may have counted anything."""
     return Done(
-        request_id=path.id,
-        attempt=path.request.attempt,
+        request_id=request_id,
+        attempt=attempt,
         brokers=tuple(tally.brokers),
-        messages=tally.messages,
+        messages=min(tally.messages, COUNT_MAX),
         age_ns=max(0, now_ns - tally.since_ns),
         shared=tally.shared,
         incomplete=tally.incomplete[:REASON_CHARS_MAX],

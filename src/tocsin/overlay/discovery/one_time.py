@@ -128,7 +128,7 @@ class OneTimeRequests:
         if path is None or message.attempt != path.attempt or not path.expects_from(neighbour):
             self._context.drop("end marker that nothing waits for")
             return
-        path.tally.add_done(message, now_ns)
+        path.tally.add_done(message, now_ns, is_direct=path.request.direct)
         if neighbour == path.upstream:
             path.upstream = ""
         self._end_branch(path, neighbour, now_ns)
@@ -311,7 +311,8 @@ class OneTimeRequests:
         if path.is_host:
             self._answers.finish(path, now_ns)
             return
-        self._context.send(path.last_hop, done_message(path, now_ns))
+        done = done_message(path.id, path.request.attempt, path.tally, now_ns)
+        self._context.send(path.last_hop, done)
 
     def _ask_again(self, path: Path, now_ns: int) -> None:
         """What was shared had itself been shared, and is too old by now: asks without sharing."""

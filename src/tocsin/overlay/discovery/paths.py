@@ -15,7 +15,7 @@ from tocsin.overlay.discovery.context import CLIENT
 from tocsin.overlay.discovery.conversion import rows_of
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.region import Region, overlaps
-from tocsin.wire.link.discovery_messages import BROKERS_MAX, Discover, Done, Result
+from tocsin.wire.link.discovery_messages import BROKERS_MAX, COUNT_MAX, Discover, Done, Result
 
 
 @dataclass(slots=True)
@@ -29,14 +29,18 @@ class Tally:
     incomplete: str = ""
     direct_results: int = 0
 
-    def add_done(self, done: Done, now_ns: int) -> None:
-        """What a branch reported at its end, with the message that reported it."""
-        self.since_ns = min(self.since_ns, now_ns - done.age_ns)
+    def add_done(self, done: Done, now_ns: int, *, is_direct: bool = False) -> None:
+        """What a branch reported at its end, with the message that reported it.
+
+        `is_direct`: results were to be sent directly; else none are on their way by there.
+        """
+        self.since_ns = max(0, min(self.since_ns, now_ns - done.age_ns))
         self.add_brokers(done.brokers)
-        self.messages += done.messages + 1
+        self.messages = min(self.messages + done.messages + 1, COUNT_MAX)
         self.shared = self.shared or done.shared
         self.incomplete = self.incomplete or done.incomplete
-        self.direct_results += done.results
+        if is_direct:
+            self.direct_results = min(self.direct_results + done.results, COUNT_MAX)
 
     def add_cover(self, cover: Tally) -> None:
         """What is known of the answer that is shared."""
@@ -58,6 +62,10 @@ class CachedResult:
     came_from: str
     at_ns: int
     rows: tuple[Region, ...] = ()  # as requests are compared with it, made when first needed
+
+    def age_ns(self, now_ns: int) -> int:
+        """How long it was kept in caches, in this one too."""
+        return min(self.result.age_ns + max(0, now_ns - self.at_ns), COUNT_MAX)
 
     def is_for(self, request: Region) -> bool:
         self.rows = self.rows or rows_of(self.result)
@@ -138,7 +146,7 @@ def new_path(
 def cached_results(cover: Path, path: Path, not_from: str | None, now_ns: int) -> list[Result]:
     """What the host of a cover has for a request, each with how long it was kept."""
     found = (
-        replace(kept.result, age_ns=kept.result.age_ns + max(0, now_ns - kept.at_ns))
+        replace(kept.result, age_ns=kept.age_ns(now_ns))
         for kept in cover.results.values()
         if kept.came_from != not_from and kept.is_for(path.region)
     )

@@ -20,13 +20,14 @@ BROKERS_MAX: Final = 10_000
 REASON_CHARS_MAX: Final = 500
 NAME_CHARS_MAX: Final = 128
 TEXT_CHARS_MAX: Final = 4_096
+COUNT_MAX: Final = 2**62  # of numbers, ages and times
 
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=ID_CHARS_MAX)]
 Name = Annotated[str, msgspec.Meta(max_length=NAME_CHARS_MAX)]
 Text = Annotated[str, msgspec.Meta(max_length=TEXT_CHARS_MAX)]
 Reason = Annotated[str, msgspec.Meta(max_length=REASON_CHARS_MAX)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
-TimeNs = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
+TimeNs = Annotated[int, msgspec.Meta(ge=0, le=COUNT_MAX)]
 AttributeValue = bool | int | float | Text | Quantity
 Attributes = Annotated[dict[Name, AttributeValue], msgspec.Meta(max_length=ATTRIBUTES_MAX)]
 Brokers = Annotated[tuple[Id, ...], msgspec.Meta(max_length=BROKERS_MAX)]

@@ -108,8 +108,11 @@ class Network:
     def disconnect(self, one: str, other: str) -> None:
         for here, there in ((one, other), (other, one)):
             self.links.discard((here, there))
-        self.perform(one, self.cores[one].link_down(other, self.now_ns))
-        self.perform(other, self.cores[other].link_down(one, self.now_ns))
+        for here, there in ((one, other), (other, one)):
+            core = self.cores[here]
+            self.perform(here, core.link_down(there, self.now_ns))
+            while core.is_clearing:
+                self.perform(here, core.clear(self.now_ns))
 
     # What clients do.
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from time import perf_counter
+
+import msgspec
 import pytest
 
 from overlay.network import Network, S
+from tocsin.errors import DiscoveryFull
 from tocsin.overlay.discovery.core import DiscoveryCore
-from tocsin.overlay.discovery.effects import Finished, Send
+from tocsin.overlay.discovery.effects import Finished, Ignored, Send
 from tocsin.overlay.discovery.options import DEFAULTS, DiscoveryOptions
 from tocsin.overlay.discovery.requests import ModelType, Registration, parse_request
 from tocsin.overlay.region import Region
+from tocsin.overlay.region_index import RegionIndex
 from tocsin.wire.link.codec import FRAME_BYTES_MAX, decode, encode
 from tocsin.wire.link.discovery_messages import (
     COUNT_MAX,
     Advertise,
     Bound,
+    Cancel,
     Discover,
     Done,
     Result,
@@ -119,8 +126,8 @@ def with_neighbours(*names: str, options: DiscoveryOptions = DEFAULTS) -> Discov
     return core
 
 
-def advertise(broker: str = "far", resource: str = "r") -> Advertise:
-    rows = ((Bound("a", "n", None, 9.0),),)
+def advertise(broker: str = "far", resource: str = "r", attribute: str = "a") -> Advertise:
+    rows = ((Bound(attribute, "n", None, 9.0),),)
     return Advertise(
         adv_id=f"{broker}/{resource}/1",
         broker=broker,
@@ -193,3 +200,89 @@ def test_an_answer_is_never_from_before_1970() -> None:
     assert isinstance(finished, Finished)
     assert finished.summary.oldest_ns == 0
     assert finished.summary.messages == COUNT_MAX
+
+
+def test_a_link_that_ends_is_cleared_in_small_steps() -> None:
+    options = replace(DEFAULTS, cleared_at_once_max=100)
+    core = with_neighbours("left", "right", options=options)
+    core.receive("right", advertise(), NOW)
+    for number in range(1_000):
+        core.receive("left", discover(f"w{number}", "dynamic continuous"), NOW)
+        core.receive("left", discover(f"q{number}"), NOW)
+        core.receive("left", advertise("behind left", f"r{number}"), NOW)
+    counts, steps = [len(core.link_down("left", NOW))], 0
+
+    while core.is_clearing:
+        counts.append(len(core.clear(NOW)))
+        steps += 1
+        # What clients do meanwhile goes to nobody who is not there.
+        effects = core.discover(parse_request(f"mine{steps}", DYNAMIC, "a > 1"), NOW)
+        assert {e.neighbour for e in effects if isinstance(e, Send)} <= {"right"}
+
+    assert max(counts) <= 100
+    assert steps >= 20
+    assert not core.dynamic_watches.watches
+    assert [path.last_hop for path in core.one_time.paths.values()] == [""] * steps
+    assert [entry.last_hop for entry in core.advertisements.entries()] == ["right"]
+
+
+def test_a_request_that_is_made_while_a_link_is_cleared_ends() -> None:
+    """It shares the answer of one that still waits for the link that has ended."""
+    options = replace(DEFAULTS, cleared_at_once_max=1)
+    core = with_neighbours("left", "right", options=options)
+    core.receive("right", advertise(resource="unlike", attribute="z"), NOW)
+    core.receive("right", advertise(), NOW)
+    core.discover(parse_request("first", DYNAMIC, "a > 1"), NOW)
+    core.link_down("right", NOW)
+    assert core.is_clearing
+
+    effects = core.discover(parse_request("second", DYNAMIC, "a > 2"), NOW)
+    while core.is_clearing:
+        effects += core.clear(NOW)
+
+    ended = {e.request_id: e.summary.incomplete for e in effects if isinstance(e, Finished)}
+    assert ended == dict.fromkeys(("first", "second"), "the link from me to right is down")
+
+
+def test_clearing_a_link_does_not_look_at_all_that_came_by_a_second_way() -> None:
+    core = DiscoveryCore("me", regions=RegionIndex)
+    for name in ("left", "right", "third"):
+        core.link_up(name, NOW)
+    for neighbour in ("left", "right"):
+        for number in range(8_000):
+            name = f"w{number}"
+            core.receive(neighbour, discover(name, "dynamic continuous"), NOW)
+
+    began_s = perf_counter()
+    core.link_down("left", NOW)
+    while core.is_clearing:
+        core.clear(NOW)
+
+    assert perf_counter() - began_s < 5.0
+    assert {watch.last_hop for watch in core.dynamic_watches.watches.values()} == {"right"}
+
+
+def test_a_neighbour_and_a_broker_behind_it_have_a_share_of_continuous_requests() -> None:
+    options = replace(DEFAULTS, continuous_per_neighbour_max=5, continuous_per_host_max=3)
+    core = with_neighbours("left", "right", options=options)
+    watch = discover(model="dynamic continuous")
+    said = []
+
+    for number in range(4):
+        for host in ("a", "b"):
+            named = msgspec.structs.replace(watch, request_id=f"{host}{number}", host=host)
+            said += core.receive("left", named, NOW)
+    others = core.receive("right", discover("other", "dynamic continuous"), NOW)
+
+    assert len(core.dynamic_watches.watches) == 6
+    refused = [e.message.incomplete for e in said if isinstance(e, Send) if e.message.incomplete]
+    assert refused == [
+        "too many continuous requests over one link, at me",
+        "too many continuous requests of one broker, at me",
+        "too many continuous requests over one link, at me",
+    ]
+    assert [type(e.error) for e in said if isinstance(e, Ignored)] == [DiscoveryFull] * 3
+    assert [type(e.message) for e in others] == [Done]
+    core.receive("left", Cancel("a0"), NOW)
+    core.receive("left", msgspec.structs.replace(watch, request_id="b9", host="b"), NOW)
+    assert "b9" in core.dynamic_watches

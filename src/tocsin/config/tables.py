@@ -250,6 +250,7 @@ class OverlaySettings:
     entry_bytes_per_neighbour_max: int = 8 << 20  # a byte of a long filter takes about 25
     resources_per_neighbour_max: int = 100_000  # advertisements of resources over one link
     resource_bytes_per_neighbour_max: int = 64 << 20  # of those, as they are sent
+    continuous_requests_per_neighbour_max: int = 50_000  # for resources, over one link
     brokers_max: int = 10_000  # behind all neighbours, and as many neighbours that are away
     brokers_per_neighbour_max: int = 5_000  # behind one of them
 
@@ -262,6 +263,7 @@ class OverlaySettings:
         return DiscoveryOptions(
             advertisements_per_neighbour_max=self.resources_per_neighbour_max,
             advertisement_bytes_per_neighbour_max=self.resource_bytes_per_neighbour_max,
+            continuous_per_neighbour_max=self.continuous_requests_per_neighbour_max,
         )
 
     def link_options(self) -> LinkOptions:

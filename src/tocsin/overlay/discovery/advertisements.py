@@ -66,7 +66,8 @@ class Advertisements:
         self._entries: dict[ResourceKey, Entry] = {}
         self._aside: dict[ResourceKey, dict[str, Entry]] = {}
         self._aside_count = 0
-        self._shares: dict[str, tuple[int, int]] = {}  # of each neighbour: rows and bytes
+        self._bytes: dict[str, int] = {}  # of what came from each neighbour
+        self._keys: dict[str, dict[ResourceKey, None]] = {}  # of the same, also of what is aside
         self._static = static
         self._dynamic = dynamic
         self._local = local  # those of this broker, among the dynamic ones
@@ -89,7 +90,9 @@ class Advertisements:
     def next_hops(self, request: Region) -> set[str]:
         """Where dynamic resources are that the request may be for; CLIENT means here."""
         self._context.counters.matching_operations += 1
-        return self._dynamic.groups_overlapping(request)
+        linked = self._context.neighbours
+        found = self._dynamic.groups_overlapping(request)
+        return {hop for hop in found if hop == CLIENT or hop in linked}
 
     def local_resources(self, request: Region) -> list[str]:
         """The dynamic resources of this broker that the request may be for."""
@@ -164,7 +167,7 @@ class Advertisements:
     def _problem_of(self, entry: Entry, former: Entry | None) -> TocsinError | None:
         """Why there is no room for it in place of what came from that neighbour before."""
         options, neighbour = self._context.options, entry.last_hop
-        rows, size = self._shares.get(neighbour, (0, 0))
+        rows, size = len(self._keys.get(neighbour, ())), self._bytes.get(neighbour, 0)
         if former is None and self.is_full:
             return DiscoveryFull(
                 f"there are {options.advertisements_max} advertisements of resources, as many as "
@@ -189,12 +192,17 @@ class Advertisements:
 
     def _count(self, entry: Entry, by: int) -> None:
         """One entry more of its neighbour, or less."""
-        if entry.last_hop == CLIENT:
+        hop = entry.last_hop
+        if hop == CLIENT:
             return
-        rows, size = self._shares.get(entry.last_hop, (0, 0))
-        self._shares[entry.last_hop] = rows + by, size + by * entry.size
-        if not rows + by:
-            del self._shares[entry.last_hop]
+        self._bytes[hop] = self._bytes.get(hop, 0) + by * entry.size
+        keys = self._keys.setdefault(hop, {})
+        if by > 0:
+            keys[entry.key] = None
+        else:
+            keys.pop(entry.key, None)
+        if not keys:
+            del self._keys[hop], self._bytes[hop]
 
     def _put_aside(self, entry: Entry) -> None:
         self._pop_aside(entry.key, entry.last_hop)
@@ -277,13 +285,16 @@ class Advertisements:
             if entry.last_hop != neighbour:
                 self._send(neighbour, entry.message)
 
-    def link_down(self, neighbour: str, now_ns: int) -> None:
-        """Forgets everything that came over the link."""
-        for key in [key for key, aside in self._aside.items() if neighbour in aside]:
-            self._pop_aside(key, neighbour)
-        lost = [entry for entry in self._entries.values() if entry.last_hop == neighbour]
-        for entry in lost:
-            self.remove(entry, now_ns)
+    def link_down(self, neighbour: str, now_ns: int) -> Iterator[None]:
+        """Forgets everything that came over the link, an entry in each step."""
+        for key in list(self._keys.get(neighbour, ())):
+            if self._pop_aside(key, neighbour) is not None:
+                yield
+        for key in list(self._keys.get(neighbour, ())):
+            entry = self._entries.get(key)
+            if entry is not None and entry.last_hop == neighbour:
+                self.remove(entry, now_ns)
+                yield
 
     def _flood(self, message: Advertise | Unadvertise, but_not: str) -> None:
         for neighbour in self._context.neighbours:

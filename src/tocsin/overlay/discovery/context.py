@@ -125,6 +125,8 @@ class Context:
         return self.attempts
 
     def send(self, neighbour: str, message: DiscoveryMessage) -> None:
+        if neighbour not in self.neighbours:
+            return  # its link has ended, and what is kept for it is about to be forgotten
         self.count(message)
         self.effects.append(Send(neighbour, message))
 

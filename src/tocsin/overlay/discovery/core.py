@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -66,6 +67,7 @@ class DiscoveryCore:
         self.dynamic_watches = DynamicWatches(
             self._context, self.advertisements, self.resources, regions()
         )
+        self._clearing: deque[Iterator[None]] = deque()  # what is left of links that have ended
 
     def _make_one_time(self, covers: CoverList) -> OneTimeRequests:
         return OneTimeRequests(self._context, self.advertisements, self.resources, covers)
@@ -232,20 +234,42 @@ class DiscoveryCore:
     def link_up(self, neighbour: str, now_ns: int) -> list[Effect]:
         if neighbour in self._context.neighbours:
             self._link_down(neighbour, now_ns)
+        while self._clearing:  # what came over the former link is not taken for that of this one
+            self._clear(now_ns)
         self._context.neighbours[neighbour] = None
         self.advertisements.link_up(neighbour)
         return self._context.take_effects()
 
     def link_down(self, neighbour: str, now_ns: int) -> list[Effect]:
         self._link_down(neighbour, now_ns)
+        self._clear(now_ns)
         return self._context.take_effects()
 
     def _link_down(self, neighbour: str, now_ns: int) -> None:
-        if self._context.neighbours.pop(neighbour, CLIENT) == CLIENT:
+        if neighbour not in self._context.neighbours:
             return
-        self.advertisements.link_down(neighbour, now_ns)
-        self.dynamic_watches.link_down(neighbour, now_ns)
-        self.one_time.link_down(neighbour, now_ns)
+        del self._context.neighbours[neighbour]
+        self._clearing.append(self.advertisements.link_down(neighbour, now_ns))
+        self._clearing.append(self.dynamic_watches.link_down(neighbour, now_ns))
+        self._clearing.append(self.one_time.link_down(neighbour, now_ns))
+
+    @property
+    def is_clearing(self) -> bool:
+        return bool(self._clearing)
+
+    def clear(self, now_ns: int) -> list[Effect]:
+        self._clear(now_ns)
+        return self._context.take_effects()
+
+    def _clear(self, now_ns: int) -> None:
+        left = self.options.cleared_at_once_max
+        while self._clearing and left:
+            steps = self._clearing[0]
+            for _ in steps:
+                left -= 1
+                if not left:
+                    return
+            self._clearing.popleft()
 
     def receive(self, neighbour: str, message: DiscoveryMessage, now_ns: int) -> list[Effect]:
         self.counters.received += 1

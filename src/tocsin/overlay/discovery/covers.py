@@ -52,6 +52,7 @@ class CoverList:
     def _is_usable(self, cover: Path, path: Path, now_ns: int) -> bool:
         return (
             now_ns < cover.shared_until_ns
+            and (cover.is_host or cover.last_hop in self._context.neighbours)
             and now_ns - cover.tally.since_ns <= path.request.max_age_ns
             and (cover.is_host or cover.last_hop != path.last_hop)  # A10
             and not cover.tally.incomplete

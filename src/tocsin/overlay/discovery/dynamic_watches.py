@@ -7,15 +7,17 @@ old or new values match, once over each link however many requests are behind it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from tocsin.errors import DiscoveryFull
 from tocsin.overlay.discovery.advertisements import Advertisements, Entry, ResourceKey
 from tocsin.overlay.discovery.context import CLIENT, Context
 from tocsin.overlay.discovery.conversion import matches, resource_of, rows_of
-from tocsin.overlay.discovery.effects import Change, Current, Notice, Summary
+from tocsin.overlay.discovery.effects import Change, Current, Ignored, Notice, Summary
 from tocsin.overlay.discovery.messages import (
     discover_message,
     done_message,
@@ -72,7 +74,10 @@ class DynamicWatches:
         self.watches: dict[str, Watch] = {}
         self._holders: dict[ResourceKey, dict[str, None]] = {}  # requests told of a resource
         # Requests that came by a second way, while the first is not known to be lost.
-        self._aside: dict[tuple[str, str], tuple[Discover, Region]] = {}
+        self._aside: dict[str, dict[str, tuple[Discover, Region]]] = {}
+        self._aside_count = 0
+        # How many came from each neighbour, and of those for each broker.
+        self._shares: Counter[tuple[str, str]] = Counter()
 
     def __contains__(self, request_id: str) -> bool:
         return request_id in self.watches
@@ -94,15 +99,58 @@ class DynamicWatches:
         if known is not None and known.last_hop in (neighbour, CLIENT):
             self._context.drop("request known")
             return
-        is_full = len(self.watches) + len(self._aside) >= self._context.options.continuous_max
-        problem = "too many requests" if is_full else ""
+        aside = self._aside.get(message.request_id, {})
+        problem = "" if neighbour in aside else self._problem_of(neighbour, message.host)
         region = read_region(message, neighbour, self._context, problem)
         if region is None:
             return
-        if known is not None:
-            self._aside[message.request_id, neighbour] = (message, region)
-        else:
+        if known is None:
             self._add(message, region, neighbour, now_ns)
+            return
+        self._pop_aside(message.request_id, neighbour)
+        self._aside.setdefault(message.request_id, {})[neighbour] = (message, region)
+        self._aside_count += 1
+        self._count(message, neighbour, 1)
+
+    def _pop_aside(self, request_id: str, neighbour: str) -> tuple[Discover, Region] | None:
+        aside = self._aside.get(request_id, {})
+        found = aside.pop(neighbour, None)
+        if found is not None:
+            self._aside_count -= 1
+            self._count(found[0], neighbour, -1)
+            if not aside:
+                del self._aside[request_id]
+        return found
+
+    def _problem_of(self, neighbour: str, host: str) -> str:
+        """Why there is no room for another one of that broker, if there is none."""
+        options, remedy = self._context.options, "End some of them, or raise the limit there."
+        if self._shares[neighbour, host] >= options.continuous_per_host_max:
+            problem = "too many continuous requests of one broker"
+            which = f"of the broker {host}, {options.continuous_per_host_max} of them,"
+        elif self._shares[neighbour, ""] >= options.continuous_per_neighbour_max:
+            problem = "too many continuous requests over one link"
+            which = f"{options.continuous_per_neighbour_max} in number"
+            remedy = "Raise continuous_requests_per_neighbour_max in [overlay] there."
+        elif len(self.watches) + self._aside_count >= options.continuous_max:
+            problem = "too many requests"
+            which = f"or others, {options.continuous_max} of them,"
+        else:
+            return ""
+        error = DiscoveryFull(
+            f"continuous requests {which} came over the link with {neighbour}, as many as may",
+            remedy=remedy,
+        )
+        self._context.effects.append(Ignored(neighbour, error))
+        return problem
+
+    def _count(self, message: Discover, last_hop: str, by: int) -> None:
+        if last_hop == CLIENT:
+            return
+        for key in ((last_hop, message.host), (last_hop, "")):
+            self._shares[key] += by
+            if not self._shares[key]:
+                del self._shares[key]
 
     def receive_results(self, neighbour: str, message: Results) -> None:
         watch = self.watches[message.request_id]
@@ -124,16 +172,15 @@ class DynamicWatches:
         watch = self.watches[message.request_id]
         if watch.last_hop == neighbour:
             self._replace(watch, now_ns)
-        elif self._aside.pop((watch.id, neighbour), None) is None:
+        elif self._pop_aside(watch.id, neighbour) is None:
             self._context.drop("cancellation of an unknown request")
 
     def _replace(self, watch: Watch, now_ns: int) -> None:
         """The way of a request is lost; it goes on by another way, if it came by one."""
         self._remove(watch)
-        for request_id, neighbour in self._aside:
-            if request_id == watch.id:
-                message, region = self._aside.pop((request_id, neighbour))
-                self._add(message, region, neighbour, now_ns)
+        for neighbour in self._aside.get(watch.id, ()):
+            if (found := self._pop_aside(watch.id, neighbour)) is not None:
+                self._add(*found, neighbour, now_ns)
                 return
 
     def receive_update(self, neighbour: str, message: Update) -> None:
@@ -167,6 +214,7 @@ class DynamicWatches:
     def _add(self, message: Discover, region: Region, last_hop: str, now_ns: int) -> None:
         watch = Watch(message, region, last_hop, Tally(now_ns))
         self.watches[watch.id] = watch
+        self._count(message, last_hop, 1)
         self._requests.add(watch.id, region, last_hop)
         next_hops = self._advertisements.next_hops(region)
         for neighbour in sorted(next_hops - {CLIENT, last_hop}):
@@ -243,6 +291,7 @@ class DynamicWatches:
 
     def _remove(self, watch: Watch) -> None:
         del self.watches[watch.id]
+        self._count(watch.request, watch.last_hop, -1)
         self._requests.remove(watch.id)
         for key in list(watch.held):
             self._release(watch, key)
@@ -269,10 +318,14 @@ class DynamicWatches:
                 self._release(watch, key)
                 self._tell(watch, Change.REMOVED, held)
 
-    def link_down(self, neighbour: str, now_ns: int) -> None:
-        for key in [key for key in self._aside if key[1] == neighbour]:
-            del self._aside[key]
+    def link_down(self, neighbour: str, now_ns: int) -> Iterator[None]:
+        """Forgets requests that came over the link, and where others were sent; one a step."""
+        for request_id in list(self._aside):
+            self._pop_aside(request_id, neighbour)
+            yield
         for watch in list(self.watches.values()):
+            if self.watches.get(watch.id) is not watch:
+                continue
             watch.forwarded.discard(neighbour)
             if watch.last_hop == neighbour:
                 self._replace(watch, now_ns)
@@ -281,3 +334,4 @@ class DynamicWatches:
                 why = f"the link from {self._context.broker_id} to {neighbour} is down"
                 watch.tally.incomplete = watch.tally.incomplete or why
                 self._check_current(watch, now_ns)
+            yield

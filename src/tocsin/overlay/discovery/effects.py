@@ -104,7 +104,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """An advertisement of the neighbour was not taken: there is no room for it."""
+    """An advertisement or a request of the neighbour was not taken."""
 
     neighbour: str
     error: TocsinError

@@ -8,7 +8,7 @@ a comment here names the one that a line is about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -38,6 +38,8 @@ from tocsin.wire.link.discovery_messages import (
     Result,
     Results,
 )
+
+LOOKED_AT_MAX = 200  # requests that a lost link does not concern, in one step
 
 
 class OneTimeRequests:
@@ -384,20 +386,28 @@ class OneTimeRequests:
                 self._report_done(path, now_ns)
         self._forget(path, now_ns)
 
-    def link_down(self, neighbour: str, now_ns: int) -> None:
-        """Forgets requests that came over the link, and waits no longer for what does not come."""
-        for path in list(self.paths.values()):
+    def link_down(self, neighbour: str, now_ns: int) -> Iterator[None]:
+        """Forgets requests that came over the link, and waits no longer for what does not come; a
+        request in each step."""
+        for number, path in enumerate(list(self.paths.values())):
             if path.last_hop == neighbour:
                 self._forget(path, now_ns)
-        for path in list(self.paths.values()):
-            if self.paths.get(path.id) is not path:
-                continue
-            if neighbour in path.branches | path.awaited | {path.upstream}:
-                why = f"the link from {self._context.broker_id} to {neighbour} is down"
-                path.tally.incomplete = path.tally.incomplete or why
-            if path.upstream == neighbour:
-                self._cover_lost(path, now_ns)
-                continue
-            path.branches.discard(neighbour)
-            path.awaited.discard(neighbour)
-            self._check_done(path, now_ns)
+                yield
+            elif number % LOOKED_AT_MAX == 0:
+                yield
+        for number, path in enumerate(list(self.paths.values())):
+            is_waiting = neighbour in path.branches | path.awaited | {path.upstream}
+            if is_waiting and self.paths.get(path.id) is path:
+                self._expect_nothing_from(neighbour, path, now_ns)
+                yield
+            elif number % LOOKED_AT_MAX == 0:
+                yield
+
+    def _expect_nothing_from(self, neighbour: str, path: Path, now_ns: int) -> None:
+        why = f"the link from {self._context.broker_id} to {neighbour} is down"
+        path.tally.incomplete = path.tally.incomplete or why
+        if path.upstream == neighbour:
+            self._cover_lost(path, now_ns)
+            return
+        path.awaited.discard(neighbour)
+        self._end_branch(path, neighbour, now_ns)

@@ -27,6 +27,9 @@ class DiscoveryOptions:
     advertisement_bytes_per_neighbour_max: int = 64 << 20  # of those, as they are sent
     requests_max: int = 1_000_000  # that passed and are not forgotten yet
     continuous_max: int = 100_000
+    continuous_per_neighbour_max: int = 50_000  # over one link
+    continuous_per_host_max: int = 10_000  # of those, of clients of one broker
+    cleared_at_once_max: int = 200  # entries of a link that has ended, in one turn
     waiting_max: int = 10_000  # for one cover
     results_max: int = 1_000_000  # of one request
     attributes_max: int = ATTRIBUTES_MAX

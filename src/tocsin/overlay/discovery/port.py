@@ -34,9 +34,19 @@ class Discovery(Protocol):
     def cancel(self, request_id: str, now_ns: int) -> list[Effect]:
         """Ends a request; one whose answer is being shared only stops answering its client."""
 
-    def link_up(self, neighbour: str, now_ns: int) -> list[Effect]: ...
+    def link_up(self, neighbour: str, now_ns: int) -> list[Effect]:
+        """A new neighbour is sent what is known, after all that is left of links before."""
 
-    def link_down(self, neighbour: str, now_ns: int) -> list[Effect]: ...
+    def link_down(self, neighbour: str, now_ns: int) -> list[Effect]:
+        """Begins to forget what came over the link; `clear` goes on with it."""
+
+    @property
+    def is_clearing(self) -> bool:
+        """True if not everything is forgotten that came over links that have ended. Until then no
+        neighbour's message should be handed in: it would have to wait for all of that."""
+
+    def clear(self, now_ns: int) -> list[Effect]:
+        """Forgets so much of it as takes a few milliseconds."""
 
     def receive(self, neighbour: str, message: DiscoveryMessage, now_ns: int) -> list[Effect]: ...
 

@@ -88,7 +88,14 @@ class CoreDriver:
         self.perform(self.core.link_up(neighbour, self.now_ns()))
 
     def link_down(self, neighbour: str) -> None:
+        """To be followed by `clear`, before anything else that concerns neighbours."""
         self.perform(self.core.link_down(neighbour, self.now_ns()))
+
+    def clear(self) -> bool:
+        """Go on with what is left to be done for links that have ended; True if something is."""
+        if self.core.is_clearing:
+            self.perform(self.core.clear(self.now_ns()))
+        return self.core.is_clearing
 
     def receive(self, neighbour: str, message: DiscoveryMessage) -> None:
         self.perform(self.core.receive(neighbour, message, self.now_ns()))

@@ -181,6 +181,8 @@ class Performer:
                 neighbours.up(broker, self._connections.get(link))
             case NeighbourDown(broker):
                 neighbours.down(broker)
+                while self._discovery.clear():
+                    await self._rest()
             case NeighbourForgotten(broker):
                 await self._until_done(lambda: neighbours.forget(broker))
             case EntryIgnored(broker, error):

@@ -70,6 +70,12 @@ class CheckedCore(DiscoveryCore):
         self._check.forgot(before - self.one_time.paths.keys())
         return self._checked(effects, now_ns)
 
+    def clear(self, now_ns: int) -> list[Effect]:
+        before = set(self.one_time.paths)
+        effects = super().clear(now_ns)
+        self._check.forgot(before - self.one_time.paths.keys())
+        return self._checked(effects, now_ns)
+
     def receive(self, neighbour: str, message: DiscoveryMessage, now_ns: int) -> list[Effect]:
         self._check.received(self, neighbour, message, now_ns)
         return self._checked(super().receive(neighbour, message, now_ns), now_ns)

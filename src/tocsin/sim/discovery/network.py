@@ -177,7 +177,10 @@ def _link_up(neighbour: str, core: DiscoveryCore, now_ns: int) -> list[Effect]:
 
 
 def _link_down(neighbour: str, core: DiscoveryCore, now_ns: int) -> list[Effect]:
-    return core.link_down(neighbour, now_ns)
+    effects = core.link_down(neighbour, now_ns)
+    while core.is_clearing:
+        effects += core.clear(now_ns)
+    return effects
 
 
 def _is_change(message: DiscoveryMessage | ClientCall) -> bool:

@@ -31,6 +31,8 @@ FIRST: tuple[LinkMessage, ...] = (
 LATER: tuple[LinkMessage, ...] = (
     *FIRST,
     m.Welcome(),
+    m.IssueToken("5eed"),
+    m.TokenKept(),
     m.Refuse("T801", "no"),
     m.Behind({"other": NEIGHBOUR}),
     m.Advertise(NEIGHBOUR, "1", "topic a"),

@@ -61,6 +61,7 @@ from tocsin.errors.links import (
     LinkToItself,
     LinkTwice,
     LinkVersion,
+    NeighbourNotProved,
     NoSuchBroker,
     NotAcknowledged,
     RoutingTableFull,

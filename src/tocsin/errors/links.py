@@ -108,3 +108,15 @@ class LinkRefused(TocsinError):
         )
         refusal.refusal_code = refusal_code
         return refusal
+
+
+class NeighbourNotProved(TocsinError):
+    """Somebody connects with the id of a known neighbour and does not prove to be that broker.
+
+    Two neighbours give each other a token when they first meet, and keep it in their data
+    directories. If the neighbour was restored from a backup that is older, or its data was lost,
+    run `tocsin overlay forget ID` here, while it is away. Else find out who uses its id.
+    """
+
+    code = "T811"
+    http_status = 403

@@ -96,6 +96,7 @@ class Overlay:
         self._delay_ns_max = delay_ns_max
         self._agenda: list[tuple[int, int, Runs]] = []
         self._order = count()
+        self._secrets = count()
 
     # What happens
 
@@ -133,6 +134,8 @@ class Overlay:
                 self.now_ns,
                 is_outgoing=broker == caller,
                 replacing=replacing if broker == caller else "",
+                nonce=f"nonce-{next(self._secrets)}",
+                token=f"token-{next(self._secrets)}",
             )
             self._do(broker, effects)
 

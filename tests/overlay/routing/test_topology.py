@@ -148,6 +148,7 @@ def test_brokers_that_come_once_and_leave_do_not_fill_the_room_for_a_week() -> N
         link(router, number, f"fake{number}", {f"behind{number}": f"fake{number}"}, 1_001 * S)
         router.receive(number, m.Subscribe(f"fake{number}", "s", ""), 1_001 * S)
         effects += router.link_closed(number, 1_001 * S)
+        effects += router.tick(1_001 * S)
 
     late = link(router, 100, "late", None, 1_002 * S)
 
@@ -165,6 +166,7 @@ def test_what_was_behind_brokers_that_came_once_is_not_all_kept() -> None:
         link(router, number, f"fake{number}", names)
         router.receive(number, m.Subscribe(f"fake{number}", "s", ""), 0)
         router.link_closed(number, number)
+        router.tick(number)
 
     kept = [len(router._state.neighbours[f"fake{number}"].behind) for number in range(1, 6)]
 

@@ -36,8 +36,10 @@ READING = Event(
 )
 RELAYED = m.Relayed("A", "log-A", 7, 1_000, 2, READING)
 EXAMPLES: list[m.Message] = [
-    m.Hello(m.PROTOCOL_VERSION, "A", "log-A", 3, "tocsin/1.0", "i", {"C": "A", "D": "C"}, "E"),
-    m.Welcome(),
+    m.Hello(m.PROTOCOL_VERSION, "A", "log-A", 3, "tocsin/1.0", "i", {"C": "A", "D": "C"}, "E", "n"),
+    m.Welcome("5f" * 32),
+    m.IssueToken("5eed"),
+    m.TokenKept(),
     m.Refuse("T803", "the link would close a cycle"),
     m.Heartbeat(5),
     m.HeartbeatReply(5),

@@ -48,7 +48,6 @@ def left(state: RouterState, neighbour: str, now_ns: int) -> None:
     tables = (state.advertisements, state.subscriptions)
     origins = {origin for table in tables for origin, _ in table.said(neighbour)}
     arrived(state, sorted({*gone, *origins}))
-    _forget_early(state, now_ns)
 
 
 def arrived(state: RouterState, brokers: Iterable[str]) -> None:
@@ -193,10 +192,11 @@ def count_ages(state: RouterState, passed_ns: int) -> None:
 
 
 def forget_the_long_gone(state: RouterState, now_ns: int) -> None:
-    """Neighbours that have been away for longer than is waited for."""
+    """Neighbours that have been away for longer than is waited for, or there is room for."""
     for neighbour, known in list(state.neighbours.items()):
         if known.gone_ns is not None and known.away_ns >= state.options.forget_after_ns:
             _forget_or_drop(state, neighbour, now_ns)
+    _forget_early(state)
 
 
 def _forget_or_drop(state: RouterState, neighbour: str, now_ns: int) -> None:
@@ -207,7 +207,7 @@ def _forget_or_drop(state: RouterState, neighbour: str, now_ns: int) -> None:
         _drop_neighbour(state, neighbour)
 
 
-def _forget_early(state: RouterState, now_ns: int) -> None:
+def _forget_early(state: RouterState) -> None:
     """Brokers that were connected briefly, and what was behind them, may be invented: they share
     half of the room, and who left first goes first. Those that were connected for longer have the
     other half to themselves."""

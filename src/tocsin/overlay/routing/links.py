@@ -16,6 +16,7 @@ from tocsin.errors import (
     TocsinError,
 )
 from tocsin.overlay.routing.effects import EntryKey
+from tocsin.overlay.routing.proofs import End
 from tocsin.overlay.routing.reach import Reach, beyond
 from tocsin.wire.link.messages import PROTOCOL_VERSION, Hello
 
@@ -48,8 +49,11 @@ class Link:
     number: int
     is_outgoing: bool
     replacing: str = ""  # the neighbour that is left for this one
+    nonce: str = "-"
+    token: str = ""  # for the neighbour, if it has none yet
     phase: Phase = Phase.OPENED
     neighbour: str = ""
+    hello: Hello | None = None  # the neighbour's, until it is welcome
     told: dict[str, str] = field(default_factory=dict)  # of brokers behind us
     sent_advertisements: dict[EntryKey, str] = field(default_factory=dict)
     sent_subscriptions: dict[EntryKey, str] = field(default_factory=dict)
@@ -57,6 +61,11 @@ class Link:
     unnamed_subscriptions: set[EntryKey] = field(default_factory=set)
     offers_all: bool = False  # so every subscription goes there
     ignored: int = 0  # entries of the neighbour that were not taken
+
+    def ends(self, broker: str) -> tuple[End, End]:
+        """This broker's and the neighbour's."""
+        nonce = "-" if self.hello is None else self.hello.nonce
+        return End(broker, self.nonce), End(self.neighbour, nonce)
 
     def dialler(self, broker: str) -> str:
         return broker if self.is_outgoing else self.neighbour

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from tocsin.errors import BadLinkMessage, LinkRefused, TocsinError
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_text import format_filter
-from tocsin.overlay.routing import departures
+from tocsin.overlay.routing import departures, handshake
 from tocsin.overlay.routing.effects import (
     CloseLink,
     Effect,
@@ -27,12 +27,7 @@ from tocsin.overlay.routing.links import (
     Link,
     Phase,
     cycle_error,
-    loser,
     out_of_turn,
-    paths_without,
-    refusal_of,
-    too_many_brokers,
-    twice_error,
 )
 from tocsin.overlay.routing.options import CheckEntry, RoutingOptions, take_any_entry
 from tocsin.overlay.routing.reach import edge
@@ -40,7 +35,6 @@ from tocsin.overlay.routing.room import check_room, check_share, ignore, take_br
 from tocsin.overlay.routing.state import (
     ADVERTISEMENTS,
     SUBSCRIPTIONS,
-    Neighbour,
     RouterState,
     read_filter,
 )
@@ -49,8 +43,6 @@ from tocsin.overlay.routing.updates import (
     answer_held,
     answer_reached,
     hear_reached,
-    send_advertisements,
-    send_places,
     send_subscriptions,
     send_updates,
 )
@@ -70,11 +62,13 @@ from tocsin.wire.link.messages import (
     HeartbeatReply,
     Hello,
     Ignored,
+    IssueToken,
     Message,
     Reached,
     Refuse,
     Subscribe,
     Synced,
+    TokenKept,
     Unadvertise,
     Unsubscribe,
     Welcome,
@@ -124,22 +118,30 @@ class Router:
     # Links
 
     def link_opened(
-        self, link: int, now_ns: int, *, is_outgoing: bool, replacing: str = ""
+        self,
+        link: int,
+        now_ns: int,
+        *,
+        is_outgoing: bool,
+        replacing: str = "",
+        nonce: str = "-",
+        token: str = "",
     ) -> list[Effect]:
         """A connection is there. `replacing` names a neighbour, of several standby peers, that is
-        left if this one accepts."""
+        left if this one accepts. `nonce` and `token` cannot be guessed; the neighbour is given the
+        token to prove later who it is, if it has none."""
         state = self._state
         told = state.reach.paths(without=(replacing,))
-        state.links[link] = Link(link, is_outgoing, replacing, told=told)
+        state.links[link] = Link(link, is_outgoing, replacing, nonce, token, told=told)
         own = state.own
         whom = (PROTOCOL_VERSION, own.broker, own.log, own.data_format, own.agent, own.instance)
-        self._send(state.links[link], Hello(*whom, told, replacing))
+        self._send(state.links[link], Hello(*whom, told, replacing, nonce))
         return self._done(now_ns)
 
     def link_closed(self, link: int, now_ns: int) -> list[Effect]:
         """A connection has ended, for whatever reason."""
         if (ended := self._state.links.get(link)) is not None:
-            self._drop(ended, now_ns)
+            handshake.drop(self._state, ended, now_ns)
         return self._done(now_ns)
 
     def receive(self, link: int, message: Message, now_ns: int) -> list[Effect]:
@@ -148,25 +150,26 @@ class Router:
             try:
                 self._receive(at, message, now_ns)
             except BadLinkMessage as error:
-                self._refuse(at, error, now_ns)
+                handshake.refuse(self._state, at, error, now_ns)
         return self._done(now_ns)
 
     def refuse(self, link: int, error: TocsinError, now_ns: int) -> list[Effect]:
         """What came on this connection is invalid, or may not be."""
         if (at := self._state.links.get(link)) is not None:
-            self._refuse(at, error, now_ns)
+            handshake.refuse(self._state, at, error, now_ns)
         return self._done(now_ns)
 
     def _receive(self, link: Link, message: Message, now_ns: int) -> None:
+        state = self._state
         match message:
             case Hello():
-                self._greet(link, message, now_ns)
+                handshake.greet(state, link, message, now_ns)
             case Refuse(code, reason):
-                self._drop(link, now_ns)
+                handshake.drop(self._state, link, now_ns)
                 error = LinkRefused.by(code, reason)
                 self._state.effects.append(CloseLink(link.number, error))
-            case Welcome() if link.phase is Phase.GREETED:
-                self._welcomed(link, now_ns)
+            case Welcome(proof) if link.phase is Phase.GREETED:
+                handshake.welcomed(state, link, proof, now_ns)
             case Heartbeat() | HeartbeatReply() | Ignored() | Bye():
                 pass
             case _ if link.phase < Phase.UP:
@@ -197,56 +200,16 @@ class Router:
                 entry = state.subscriptions.entries.get((origin, entry_id))
                 if entry is not None and entry.hop != neighbour:
                     hear_reached(state, entry, neighbour, brokers)
+            case IssueToken(token):
+                state.set_token(neighbour, token)
+                self._send(link, TokenKept())
+            case TokenKept() if state.neighbours[neighbour].token:
+                state.neighbours[neighbour].has_token = True
+                state.save_neighbour(neighbour)
             case Forget(broker, age_ns):
                 departures.forget_as_told(state, broker, now_ns - age_ns, now_ns)
             case _:
                 raise out_of_turn(link, message)
-
-    def _greet(self, link: Link, hello: Hello, now_ns: int) -> None:
-        state = self._state
-        if link.phase is not Phase.OPENED:
-            raise out_of_turn(link, hello)
-        link.neighbour = hello.broker
-        maximum = state.options.brokers_max
-        refusal = refusal_of(hello, state.own, state.reach, maximum, link.replacing)
-        if hello.broker not in state.neighbours and len(state.neighbours) >= maximum:
-            refusal = refusal or too_many_brokers(maximum)
-        other = state.link_of.get(hello.broker)
-        if refusal is None and other is not None and loser(link, other, self.broker) is link:
-            refusal = twice_error(hello.broker)
-        if refusal is not None:
-            self._refuse(link, refusal, now_ns)
-            return
-        if other is not None:
-            self._refuse(other, twice_error(hello.broker), now_ns)
-        link.phase = Phase.GREETED
-        state.link_of[hello.broker] = link
-        known = state.neighbours.get(hello.broker)
-        linked_ns = 0 if known is None else known.linked_ns
-        state.neighbours[hello.broker] = Neighbour(hello.log, None, (), now_ns, 0, linked_ns)
-        state.save_neighbour(hello.broker)
-        behind = paths_without(hello, self.broker, link.replacing)
-        behind = take_brokers(state, link, behind)
-        state.reach.add_neighbour(hello.broker, behind)
-        state.ways_changed([hello.broker, *behind])
-        self._send(link, Welcome())
-
-    def _welcomed(self, link: Link, now_ns: int) -> None:
-        state, neighbour = self._state, link.neighbour
-        left = state.link_of.get(link.replacing)
-        if left is not None:
-            self._send(left, Bye("another peer is used"))
-            state.effects.append(CloseLink(left.number, None))
-            self._drop(left, now_ns)
-        link.phase = Phase.UP
-        link.unnamed_advertisements = set(state.advertisements.said(neighbour))
-        link.unnamed_subscriptions = set(state.subscriptions.said(neighbour))
-        for broker in sorted(state.forgotten):
-            age_ns = max(0, now_ns - state.forgotten[broker])
-            self._send(link, Forget(broker, age_ns))
-        send_advertisements(state, link, sorted(state.advertisements.entries))
-        self._send(link, Synced("advertisements"))
-        send_places(state, link, [*link.told, *state.reach.known()])
 
     def _synced(self, link: Link, table: str) -> None:
         state = self._state
@@ -301,19 +264,6 @@ class Router:
         if known == text and name == SUBSCRIPTIONS and entry and entry.hop == link.neighbour:
             answer_reached(state, entry)  # the earlier answer may not have got through
 
-    def _refuse(self, link: Link, error: TocsinError, now_ns: int) -> None:
-        self._send(link, Refuse(error.code, error.problem[:1024]))
-        self._state.effects.append(CloseLink(link.number, error))
-        self._drop(link, now_ns)
-
-    def _drop(self, link: Link, now_ns: int) -> None:
-        state, neighbour = self._state, link.neighbour
-        state.links.pop(link.number, None)
-        if state.link_of.get(neighbour) is not link:
-            return
-        del state.link_of[neighbour]
-        departures.left(state, neighbour, now_ns)
-
     # Time, and brokers that are gone for good
 
     def tick(self, now_ns: int, steady_ns: int | None = None) -> list[Effect]:
@@ -340,7 +290,7 @@ class Router:
         for link in list(state.link_of.values()):
             if victim == edge(self.broker, link.neighbour):
                 error = cycle_error(link.neighbour, self.broker, link.neighbour, None)
-                self._refuse(link, error, now_ns)
+                handshake.refuse(self._state, link, error, now_ns)
                 self._cycle_since_ns = now_ns  # a chance for others to hear of it
 
     def forget(self, broker: str, now_ns: int) -> list[Effect]:

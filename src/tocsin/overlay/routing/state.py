@@ -20,6 +20,7 @@ SUBSCRIPTIONS = "s"
 ADVERTISEMENTS = "a"
 NEIGHBOURS = "n"
 FORGOTTEN = "f"
+TOKENS = "t"
 
 # The same few filters come from many brokers, and reading one takes as long as all the rest.
 read_filter = lru_cache(maxsize=4_096)(parse_filter)
@@ -37,6 +38,8 @@ class Neighbour(msgspec.Struct, array_like=True):
     seen_ns: int = 0  # it was connected then, and perhaps later too
     away_ns: int = 0  # for how long it has not been connected
     linked_ns: int = 0  # for how long it has been, of all its connections
+    token: str = ""  # that it was given to prove who it is,
+    has_token: bool = False  # and has on its disk: from then on it has to
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -57,6 +60,9 @@ class RouterState:
         self.link_of: dict[str, Link] = {}  # of each neighbour that was greeted
         self.neighbours: dict[str, Neighbour] = {}
         self.forgotten: dict[str, int] = {}
+        # By which this broker proves to others who it is. They outlive the neighbour: who is
+        # forgotten here may remember this broker.
+        self.tokens: dict[str, str] = {}
         self.touched: dict[str, None] = {}  # brokers whose place may be another one
         self.displaced: set[str] = set()  # brokers that are not where they were
         self.forgotten_early = 0  # neighbours, because there were too many
@@ -105,6 +111,16 @@ class RouterState:
         row = None if known is None else _encode(known)
         self._save(f"{NEIGHBOURS}/{neighbour}", row)
 
+    def set_token(self, broker: str, token: str) -> None:
+        """This broker was given it, to prove to that one who it is."""
+        if broker not in self.tokens and len(self.tokens) >= 2 * self.options.brokers_max:
+            oldest = next((each for each in self.tokens if each not in self.neighbours), None)
+            if oldest is not None:
+                del self.tokens[oldest]
+                self._save(f"{TOKENS}/{oldest}", None)
+        self.tokens[broker] = token
+        self._save(f"{TOKENS}/{broker}", token.encode())
+
     def set_forgotten(self, broker: str, now_ns: int | None) -> None:
         """None: it is there again."""
         if now_ns is None:
@@ -127,6 +143,8 @@ class RouterState:
                     known.gone_ns = now_ns
             elif name == FORGOTTEN:
                 self.forgotten[rest] = int(value)
+            elif name == TOKENS:
+                self.tokens[rest] = value.decode()
             else:
                 neighbour, origin, entry_id = rest.split("/", 2)
                 text = value.decode()

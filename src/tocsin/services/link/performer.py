@@ -199,7 +199,7 @@ class Performer:
         if neighbour.counts.ignored.bit_count() == 1:  # the first, the second, the fourth, ...
             self._runtime.note(
                 "warning",
-                "not all of a neighbour is taken: events may not go where it wants them",
+                "what a neighbour sent is not taken: events may not go where it wants them",
                 neighbour=broker,
                 code=error.code,
                 why=error.problem,

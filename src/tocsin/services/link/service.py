@@ -55,6 +55,7 @@ from tocsin.wire.link.messages import (
     Ignored,
     MessageBase,
     Refuse,
+    Welcome,
 )
 
 TICK_S = 1.0
@@ -190,6 +191,8 @@ class LinkService:
                 self.neighbours.now_ns(),
                 is_outgoing=is_outgoing,
                 replacing=leaving,
+                nonce=self._runtime.new_id(),
+                token=self._runtime.new_id(),
             )
         )
 
@@ -205,8 +208,11 @@ class LinkService:
     def _receive(self, connection: Connection, message: LinkMessage) -> None:
         if not connection.is_routed and not self._is_first(connection, message):
             return
-        if isinstance(message, Hello):
-            self._check_hello(connection, message)
+        if isinstance(message, Hello) and not connection.broker:
+            connection.broker, connection.agent = message.broker, message.agent
+            connection.instance = message.instance
+        if isinstance(message, Hello | Welcome):
+            self._check_only_one(connection)
         elif isinstance(message, Ignored) and self.router.neighbour(connection.number):
             neighbour = self.neighbours.get(connection.broker)
             note_ignored(self._runtime, neighbour, connection, message)
@@ -246,27 +252,28 @@ class LinkService:
             remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
         )
 
-    def _check_hello(self, connection: Connection, hello: Hello) -> None:
+    def _check_only_one(self, connection: Connection) -> None:
+        """Raise LinkTwice if another connection with its broker is alive. Only one that has proved
+        whose it is counts: anybody may say that it is somebody."""
         now_s = self._runtime.elapsed_s()
         for other in self._connections.values():
             if other is connection:
                 continue
-            is_alive = other.is_routed and now_s - other.heard_s < 1.5 * self._options.heartbeat_s
-            if other.broker != hello.broker or not is_alive:
+            is_alive = now_s - other.heard_s < 1.5 * self._options.heartbeat_s
+            is_proved = self.router.neighbour(other.number) == connection.broker
+            if not is_proved or not is_alive:
                 continue
-            if other.instance != hello.instance:
+            if other.instance != connection.instance:
                 raise LinkTwice(
-                    f"a broker with the id {hello.broker} is connected from "
+                    f"a broker with the id {connection.broker} is connected from "
                     f"{other.transport.peer}, and this is another one",
                     remedy="Start the copy of its data directory with an empty one.",
                 )
             if other.is_outgoing == connection.is_outgoing:
                 raise LinkTwice(
-                    f"{hello.broker} is connected already, by {other.transport.peer}",
+                    f"{connection.broker} is connected already, by {other.transport.peer}",
                     remedy="Remove one of the two --peer settings that name it.",
                 )
-        connection.broker, connection.agent = hello.broker, hello.agent
-        connection.instance = hello.instance
 
     def invalid(self, connection: Connection, error: TocsinError) -> None:
         self.refuse(connection, error)

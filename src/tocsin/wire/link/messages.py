@@ -58,10 +58,25 @@ class Hello(MessageBase, frozen=True):
     """The brokers that the receiver will reach through the sender."""
     leaving: Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{0,64}\Z")] = ""
     """A neighbour whose link the sender ends once it is welcome here: a standby peer."""
+    nonce: BrokerId = "-"  # another one for each connection
 
 
 class Welcome(MessageBase, frozen=True):
     """The other side's Hello was accepted: the link is up once both have sent this."""
+
+    proof: Annotated[str, msgspec.Meta(pattern=r"\A([0-9a-f]{64})?\Z")] = ""
+    """That the sender has the token that it was given; empty if it has none of the receiver."""
+
+
+class IssueToken(MessageBase, frozen=True):
+    """From now on the receiver proves by this token that it is who it is. Sent after Welcome until
+    it was answered by TokenKept."""
+
+    token: BrokerId
+
+
+class TokenKept(MessageBase, frozen=True):
+    """The token that the sender was given is on its disk."""
 
 
 class Refuse(MessageBase, frozen=True):
@@ -214,6 +229,8 @@ class Bye(MessageBase, frozen=True):
 Message = (
     Hello
     | Welcome
+    | IssueToken
+    | TokenKept
     | Refuse
     | Heartbeat
     | HeartbeatReply

@@ -14,6 +14,7 @@ from tocsin.overlay.routing.effects import (
     Moved,
     NeighbourForgotten,
     NeighbourUp,
+    Save,
     Send,
 )
 from tocsin.overlay.routing.options import RoutingOptions
@@ -231,6 +232,102 @@ def test_a_place_in_the_log_goes_after_what_it_held_was_handed_over() -> None:
     kinds = [type(each) for each in overlay.nodes["A"].seen]
     assert moved_at(overlay, "A") == [("B", "B", "C")]
     assert kinds.index(Moved) < kinds.index(NeighbourForgotten)
+
+
+@pytest.mark.parametrize("first", ["A", "B"])
+def test_who_was_behind_a_neighbour_is_known_also_when_this_broker_starts_again(first: str) -> None:
+    """C asks for less than B, which stands for it at A; what A keeps for B is owed to C too."""
+    overlay = star("AB", "BC")
+    overlay.subscribe("B", "wide", "")
+    overlay.subscribe("C", "narrow", "a > 1")
+    overlay.settle()
+    for broker in (first, *"AB".replace(first, "")):
+        overlay.crash(broker)
+        overlay.settle()
+    overlay.restart("A")
+
+    overlay.dial("C", "A")
+    overlay.settle()
+
+    moved = [each for each in overlay.nodes["A"].seen if isinstance(each, Moved)]
+    assert [(each.key, each.before, each.after) for each in moved] == [(("C", "narrow"), "B", "C")]
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_who_was_lost_behind_a_neighbour_is_handed_over_what_is_still_on_its_way_there(
+    is_away: bool,
+) -> None:
+    """What comes to B from A from now on, B would not send back to A on its way to C."""
+    overlay = star("AB", "BC")
+    overlay.subscribe("B", "wide", "")
+    overlay.subscribe("C", "narrow", "a > 1")
+    overlay.settle()
+    overlay.cut("B", "C")
+    overlay.settle()
+    if is_away:
+        overlay.cut("A", "B")
+        overlay.settle()
+
+    overlay.dial("C", "A")
+    overlay.settle()
+
+    assert ("C", "B", "C") in moved_at(overlay, "A")
+
+
+def test_of_brokers_that_are_away_no_more_are_known_than_may_be() -> None:
+    router = Router(identity("A"), RoutingOptions(brokers_per_neighbour_max=1))
+    router.link_opened(1, 0, is_outgoing=False)
+    for message in (
+        m.Hello(m.PROTOCOL_VERSION, "B", "log-B", 1, "x"),
+        m.Welcome(),
+        m.Synced("advertisements"),
+        m.Synced("subscriptions"),
+    ):
+        router.receive(1, message, 0)
+    saved: dict[str, bytes | None] = {}
+
+    for number in range(10):
+        effects = router.receive(1, m.Behind({f"C{number}": "B"}), 0)
+        effects += router.receive(1, m.Behind({}, (f"C{number}",)), 0)
+        saved |= {each.key: each.value for each in effects if isinstance(each, Save)}
+
+    assert [row for row, value in saved.items() if value is not None] == ["b/B/C9"]
+
+
+def test_what_was_behind_a_neighbour_is_dropped_with_it() -> None:
+    overlay = star("AB", "BC")
+    overlay.subscribe("B", "s", "")
+    overlay.settle()
+    overlay.crash("B")
+    overlay.crash("C")
+    overlay.settle()
+    overlay.crash("A")
+    overlay.restart("A")
+
+    overlay.forget("A", "C")
+    overlay.forget("A", "B")
+
+    assert [row for row in overlay.nodes["A"].rows if row.startswith(("b/", "n/"))] == []
+
+
+def test_who_was_behind_a_neighbour_is_not_forgotten_by_a_link_that_fails_half_way() -> None:
+    overlay = star("AB", "BC")
+    overlay.subscribe("B", "wide", "")
+    overlay.subscribe("C", "narrow", "a > 1")
+    overlay.settle()
+    overlay.crash("B")
+    overlay.settle()
+    overlay.restart("B")
+
+    overlay.dial("B", "A")
+    while overlay.router("A").tables().neighbours[0].state != "connecting":
+        overlay.step()
+    overlay.crash("B")
+    overlay.settle()
+    overlay.dial("C", "A")
+    overlay.settle()
+
+    assert ("C", "B", "C") in moved_at(overlay, "A")
 
 
 def test_a_broker_that_moved_is_reached_by_its_new_way() -> None:

@@ -168,7 +168,7 @@ def test_what_was_behind_brokers_that_came_once_is_not_all_kept() -> None:
         router.link_closed(number, number)
         router.tick(number)
 
-    kept = [len(router._state.neighbours[f"fake{number}"].behind) for number in range(1, 6)]
+    kept = [len(router._state.behind[f"fake{number}"]) for number in range(1, 6)]
 
     assert kept == [1, 1, 1, 1, 41]
 

@@ -34,10 +34,8 @@ def left(state: RouterState, neighbour: str, now_ns: int) -> None:
     known = state.neighbours[neighbour]
     known.gone_ns = known.seen_ns = now_ns
     known.away_ns = 0
-    behind = state.reach.behind(neighbour)
-    # Of what was behind it, nothing is kept unless it asked for something.
-    is_kept = bool(state.subscriptions.said(neighbour))
-    known.behind = tuple(each for each in behind if each != state.own.broker) if is_kept else ()
+    if not state.subscriptions.said(neighbour):  # then nothing is kept for who was behind it
+        state.remove_behind(neighbour, list(state.behind_or_lost(neighbour)))
     state.save_neighbour(neighbour)
     state.effects.append(NeighbourDown(neighbour))
     gone = state.reach.remove_neighbour(neighbour)
@@ -57,19 +55,19 @@ def arrived(state: RouterState, brokers: Iterable[str]) -> None:
     for broker in here:
         state.set_forgotten(broker, None)
     if here:
-        for neighbour in [each for each in state.neighbours if state.is_down(each)]:
-            _hand_over(state, neighbour, set(here))
+        for neighbour in list(state.neighbours):
+            if state.is_down(neighbour):
+                _hand_over(state, neighbour, set(here))
+            else:
+                _hand_over_from_connected(state, neighbour, set(here))
     state.advertisements.choose_again()
     state.subscriptions.choose_again()
 
 
 def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> None:
     """What is kept for a neighbour that is away, and is reached in another way by now, goes."""
-    known = state.neighbours[neighbour]
-    moved = [broker for broker in known.behind if broker in here]
-    if moved:
-        known.behind = tuple(broker for broker in known.behind if broker not in here)
-        state.save_neighbour(neighbour)
+    moved = sorted(broker for broker in state.behind_or_lost(neighbour) if broker in here)
+    state.remove_behind(neighbour, moved)
     for key in _said_about(state, ADVERTISEMENTS, neighbour, here):
         state.take(ADVERTISEMENTS, neighbour, key)
     said = _said_about(state, SUBSCRIPTIONS, neighbour, here)
@@ -77,7 +75,7 @@ def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> Non
         entry = state.subscriptions.entries[key]
         text, wanted = state.subscriptions.said(neighbour)[key]
         state.take(SUBSCRIPTIONS, neighbour, key)
-        if known.behind and key[0] != neighbour and not key[1].startswith(KEPT):
+        if state.behind_or_lost(neighbour) and key[0] != neighbour and not key[1].startswith(KEPT):
             # It may have stood for what others there asked for, who are not reached yet.
             kept = (neighbour, f"{KEPT}{key[0]}/{key[1]}"[:ENTRY_ID_CHARS_MAX])
             state.put(SUBSCRIPTIONS, neighbour, kept, text, wanted)
@@ -88,12 +86,23 @@ def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> Non
             state.effects.append(Moved(key, entry.filter, neighbour, way))
     for broker in moved:
         _hand_over_covered(state, neighbour, broker, said)
-    if not known.behind:
+    if not state.behind_or_lost(neighbour):
         for key in list(state.subscriptions.said(neighbour)):
             if key[1].startswith(KEPT):
                 state.take(SUBSCRIPTIONS, neighbour, key)
     if state.reach.way_to(neighbour) is not None and not state.subscriptions.said(neighbour):
         _drop_neighbour(state, neighbour)
+
+
+def _hand_over_from_connected(state: RouterState, neighbour: str, here: Collection[str]) -> None:
+    """These were behind a neighbour that is connected, and are elsewhere. It hands over what it
+    has; what is still on its way there would not come back from it."""
+    there = state.reach.behind(neighbour)
+    lost = [broker for broker in state.behind_or_lost(neighbour) if broker not in there]
+    moved = sorted(broker for broker in lost if broker in here)
+    state.remove_behind(neighbour, moved)
+    for broker in moved:
+        _hand_over_covered(state, neighbour, broker, ())
 
 
 def _hand_over_covered(
@@ -122,6 +131,7 @@ def _drop_neighbour(state: RouterState, neighbour: str) -> None:
     for name in (ADVERTISEMENTS, SUBSCRIPTIONS):
         for key in list(state.table(name).said(neighbour)):
             state.take(name, neighbour, key)
+    state.remove_behind(neighbour, list(state.behind_or_lost(neighbour)))
     del state.neighbours[neighbour]
     state.save_neighbour(neighbour)
     state.effects.append(NeighbourForgotten(neighbour))
@@ -139,7 +149,8 @@ def forget(state: RouterState, broker: str, now_ns: int) -> None:
         for table in (state.advertisements, state.subscriptions)
         for origin, _ in table.entries
     }
-    if broker not in origins and broker not in state.neighbours:
+    were_there = any(broker in behind for behind in state.behind.values())
+    if broker not in origins and broker not in state.neighbours and not were_there:
         raise NoSuchBroker(
             f"broker {broker} is not known here",
             remedy="`tocsin overlay` lists the brokers that are.",
@@ -166,11 +177,9 @@ def _forget(state: RouterState, broker: str, since_ns: int, now_ns: int) -> None
     state.set_forgotten(broker, since_ns)
     if broker in state.neighbours:
         _drop_neighbour(state, broker)
-    for neighbour, known in state.neighbours.items():
+    for neighbour in state.neighbours:
+        state.remove_behind(neighbour, [broker])
         if state.is_down(neighbour):
-            if broker in known.behind:
-                known.behind = tuple(each for each in known.behind if each != broker)
-                state.save_neighbour(neighbour)
             for name in (ADVERTISEMENTS, SUBSCRIPTIONS):
                 for key in _said_about(state, name, neighbour, {broker}):
                     state.take(name, neighbour, key)
@@ -217,23 +226,22 @@ def _forget_early(state: RouterState) -> None:
         for neighbour, known in state.neighbours.items()
         if known.gone_ns is not None and known.linked_ns < BRIEF_NS
     ]
-    named = sum(len(state.neighbours[neighbour].behind) for *_, neighbour in brief)
+    named = sum(len(state.behind_or_lost(neighbour)) for *_, neighbour in brief)
     if max(len(brief), named) <= maximum:
         return
     left_over = len(brief)
     for *_, neighbour in sorted(brief):
         if left_over <= maximum and named <= maximum:
             return
-        known = state.neighbours[neighbour]
-        named -= len(known.behind)
+        named -= len(state.behind_or_lost(neighbour))
         _note_early(state, neighbour)
         if left_over > maximum:
             left_over -= 1
             _drop_neighbour(state, neighbour)
         else:
-            known.behind = (neighbour,) if neighbour in known.behind else ()
-            named += len(known.behind)
-            state.save_neighbour(neighbour)
+            others = [each for each in state.behind_or_lost(neighbour) if each != neighbour]
+            state.remove_behind(neighbour, others)
+            named += len(state.behind_or_lost(neighbour))
 
 
 def _note_early(state: RouterState, neighbour: str) -> None:

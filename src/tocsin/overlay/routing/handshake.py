@@ -80,7 +80,7 @@ def _add_neighbour(state: RouterState, link: Link, hello: Hello, now_ns: int) ->
         refuse(state, before, twice_error(hello.broker), now_ns)
     state.link_of[hello.broker] = link
     known = state.neighbours.get(hello.broker) or Neighbour(hello.log, None)
-    known.log, known.gone_ns, known.behind = hello.log, None, ()
+    known.log, known.gone_ns = hello.log, None
     known.seen_ns, known.away_ns = now_ns, 0
     known.token = known.token or link.token
     state.neighbours[hello.broker] = known
@@ -88,6 +88,7 @@ def _add_neighbour(state: RouterState, link: Link, hello: Hello, now_ns: int) ->
     behind = paths_without(hello, state.own.broker, link.replacing)
     behind = take_brokers(state, link, behind)
     state.reach.add_neighbour(hello.broker, behind)
+    state.add_behind(hello.broker, [hello.broker, *behind])
     state.ways_changed([hello.broker, *behind])
     link.hello = None
     if known.token and not known.has_token:

@@ -242,9 +242,10 @@ class Router:
         state.reach.change(link.neighbour, added, ())
         state.ways_changed([*added, *removed])
         state.displaced.update(removed)
+        state.add_behind(link.neighbour, added)
         if link.phase is Phase.COMPLETE:
             state.touched.update(dict.fromkeys(removed))
-            departures.arrived(state, list(added))
+            departures.arrived(state, [*added, *removed])
 
     def _take_entry(self, name: str, link: Link, key: EntryKey, text: str) -> None:
         state = self._state

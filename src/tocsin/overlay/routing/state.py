@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -21,6 +21,7 @@ ADVERTISEMENTS = "a"
 NEIGHBOURS = "n"
 FORGOTTEN = "f"
 TOKENS = "t"
+BEHIND = "b"
 
 # The same few filters come from many brokers, and reading one takes as long as all the rest.
 read_filter = lru_cache(maxsize=4_096)(parse_filter)
@@ -33,8 +34,8 @@ class Neighbour(msgspec.Struct, array_like=True):
     """
 
     log: str
-    gone_ns: int | None  # since when it is not connected,
-    behind: tuple[str, ...] = ()  # and what was behind it then, and is nowhere else since
+    gone_ns: int | None  # since when it is not connected
+    behind: tuple[str, ...] = ()  # of older versions: each has a row of its own now
     seen_ns: int = 0  # it was connected then, and perhaps later too
     away_ns: int = 0  # for how long it has not been connected
     linked_ns: int = 0  # for how long it has been, of all its connections
@@ -65,6 +66,9 @@ class RouterState:
         self.tokens: dict[str, str] = {}
         self.touched: dict[str, None] = {}  # brokers whose place may be another one
         self.displaced: set[str] = set()  # brokers that are not where they were
+        self.behind: dict[str, dict[str, None]] = {}
+        """Of each neighbour: itself and the brokers that are reached through it, or were and are
+        not reached in another way since. What is kept for it may be owed to them."""
         self.forgotten_early = 0  # neighbours, because there were too many
         self.held: dict[EntryKey, None] = {}  # answered when all have, or at the next tick
         self.effects: list[Effect] = []
@@ -75,6 +79,9 @@ class RouterState:
 
     def up_links(self, phase: Phase = Phase.UP) -> list[Link]:
         return [link for link in self.link_of.values() if link.phase >= phase]
+
+    def behind_or_lost(self, neighbour: str) -> Collection[str]:
+        return self.behind.get(neighbour, {}).keys()
 
     def is_down(self, neighbour: str) -> bool:
         return neighbour not in self.link_of
@@ -121,6 +128,30 @@ class RouterState:
         self.tokens[broker] = token
         self._save(f"{TOKENS}/{broker}", token.encode())
 
+    def add_behind(self, neighbour: str, brokers: Iterable[str]) -> None:
+        """These are reached through the neighbour. Of those that are not any more, the oldest go
+        when there are more than may be behind one neighbour."""
+        behind = self.behind.setdefault(neighbour, {})
+        for broker in brokers:
+            if broker != self.own.broker and broker not in behind:
+                behind[broker] = None
+                self._save(_behind_row(neighbour, broker), b"")
+        too_many = len(behind) - 1 - self.options.brokers_per_neighbour_max
+        if too_many > 0:
+            there = self.reach.behind(neighbour)
+            lost = [broker for broker in behind if broker not in there and broker != neighbour]
+            self.remove_behind(neighbour, lost[:too_many])
+
+    def remove_behind(self, neighbour: str, brokers: Iterable[str]) -> None:
+        """These are reached in another way, or forgotten."""
+        behind = self.behind.get(neighbour, {})
+        for broker in brokers:
+            if broker in behind:
+                del behind[broker]
+                self._save(_behind_row(neighbour, broker), None)
+        if not behind:
+            self.behind.pop(neighbour, None)
+
     def set_forgotten(self, broker: str, now_ns: int | None) -> None:
         """None: it is there again."""
         if now_ns is None:
@@ -141,6 +172,11 @@ class RouterState:
                 known = self.neighbours[rest] = _decode(value)
                 if known.gone_ns is None:
                     known.gone_ns = now_ns
+                self.add_behind(rest, known.behind)
+                known.behind = ()
+            elif name == BEHIND:
+                neighbour, broker = rest.split("/")
+                self.behind.setdefault(neighbour, {})[broker] = None
             elif name == FORGOTTEN:
                 self.forgotten[rest] = int(value)
             elif name == TOKENS:
@@ -155,6 +191,10 @@ class RouterState:
                 self.table(name).put(neighbour, (origin, entry_id), text, wanted)
         for neighbour in self.neighbours:
             self.save_neighbour(neighbour)
+
+
+def _behind_row(neighbour: str, broker: str) -> str:
+    return f"{BEHIND}/{neighbour}/{broker}"
 
 
 def _entry_row(name: str, neighbour: str, key: EntryKey) -> str:

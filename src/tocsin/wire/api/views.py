@@ -10,8 +10,6 @@ from typing import Literal
 
 import msgspec
 
-from tocsin.event.subscription import Config
-
 StateName = Literal["pending", "active", "paused"]
 SinkState = Literal["none", "ok", "unconsented", "busy", "failing", "unreachable"]
 
@@ -192,15 +190,3 @@ class ClockInfo(msgspec.Struct, frozen=True, kw_only=True):
     doubt: str | None
     """ahead, behind or set: why it is not believed."""
     problem: str | None
-
-
-def config_info(config: Config) -> ConfigInfo:
-    return ConfigInfo(
-        mode=config.mode,
-        batch=config.batch,
-        secret=config.secret is not None,
-        attempts=config.attempts,
-        timeout_s=config.timeout_s,
-        backlog=config.backlog,
-        backlog_age_s=config.backlog_age_s,
-    )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads, session_in
-from tocsin.drivers.http.rest.responses import answer
+from tocsin.drivers.http.rest.responses import answer, shown
 from tocsin.event.instant import rfc3339_or_none
 from tocsin.overlay.routing.views import EntryView
 from tocsin.services.link.service import LinkService
-from tocsin.services.link.views import LinkProblem, NeighbourInfo, OverlayInfo, PeerInfo
+from tocsin.services.link.views import OverlayInfo
 from tocsin.wire.api.overlay_views import (
     ROWS_DEFAULT,
     ROWS_MAX,
-    LinkProblemInfo,
     NeighbourStatus,
     OverlayStatus,
     PeerStatus,
@@ -44,74 +45,31 @@ def overlay_routes(links: LinkService | None) -> list[Endpoint]:
 
 
 def overlay_status(info: OverlayInfo) -> OverlayStatus:
-    return OverlayStatus(
-        broker=info.broker,
-        log=info.log,
-        link=info.link,
-        covering=info.covering,
-        brokers=list(info.brokers),
-        peers=[_peer(each) for each in info.peers],
-        neighbours=[_neighbour(each) for each in info.neighbours],
-        advertisements=[_route(each) for each in info.advertisements],
-        advertisements_total=info.advertisements_total,
-        subscriptions=[_route(each) for each in info.subscriptions],
-        subscriptions_total=info.subscriptions_total,
-        forgotten=list(info.forgotten),
-        handovers=info.handovers,
-        refused=info.refused,
-        discovery=info.discovery,
+    return shown(
+        OverlayStatus,
+        info,
+        peers=[
+            shown(PeerStatus, each, next_attempt_s=_rounded(each.next_attempt_s))
+            for each in info.peers
+        ],
+        neighbours=[
+            shown(
+                NeighbourStatus,
+                each,
+                outgoing=each.is_outgoing,
+                since=rfc3339_or_none(each.since_ns),
+                round_trip_ms=_rounded(each.round_trip_ms),
+            )
+            for each in info.neighbours
+        ],
+        advertisements=_routes(info.advertisements),
+        subscriptions=_routes(info.subscriptions),
     )
 
 
-def _peer(peer: PeerInfo) -> PeerStatus:
-    next_s = peer.next_attempt_s
-    return PeerStatus(
-        addresses=list(peer.addresses),
-        state=peer.state,  # type: ignore[arg-type]  # the service says no other words
-        used=peer.used,
-        broker=peer.broker,
-        next_attempt_s=None if next_s is None else round(next_s, 3),
-        error=_problem(peer.error),
-    )
+def _routes(entries: Iterable[EntryView]) -> list[RouteInfo]:
+    return [shown(RouteInfo, each, last_hop=each.last_hop or None) for each in entries]
 
 
-def _neighbour(neighbour: NeighbourInfo) -> NeighbourStatus:
-    round_trip_ms = neighbour.round_trip_ms
-    return NeighbourStatus(
-        broker=neighbour.broker,
-        state=neighbour.state,  # type: ignore[arg-type]  # the router says no other words
-        peer=neighbour.peer,
-        outgoing=neighbour.is_outgoing,
-        agent=neighbour.agent,
-        since=rfc3339_or_none(neighbour.since_ns),
-        round_trip_ms=None if round_trip_ms is None else round(round_trip_ms, 3),
-        behind=list(neighbour.behind),
-        advertisements=neighbour.advertisements,
-        subscriptions=neighbour.subscriptions,
-        lag=neighbour.lag,
-        in_flight=neighbour.in_flight,
-        sent=neighbour.sent,
-        received=neighbour.received,
-        repeats=neighbour.repeats,
-        ignored=neighbour.ignored,
-        dropped=neighbour.dropped,
-        error=_problem(neighbour.error),
-    )
-
-
-def _problem(problem: LinkProblem | None) -> LinkProblemInfo | None:
-    if problem is None:
-        return None
-    return LinkProblemInfo(problem.code, problem.problem, problem.remedy)
-
-
-def _route(entry: EntryView) -> RouteInfo:
-    return RouteInfo(
-        origin=entry.origin,
-        id=entry.id,
-        filter=entry.filter,
-        last_hop=entry.last_hop or None,
-        sent_to=list(entry.sent_to),
-        covered_by=[list(each) for each in entry.covered_by],
-        reached=list(entry.reached),
-    )
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from tocsin.drivers.http.server import HttpServer
 
 _encode = msgspec.json.Encoder().encode
+
+View = TypeVar("View", bound=msgspec.Struct)
+
+
+def shown(kind: type[View], *sources: object, **own: object) -> View:
+    """What the API shows of these: `own` fields, and the rest as the first source that has them."""
+    for source in sources:
+        names = (field.name for field in msgspec.structs.fields(kind))
+        own = {name: getattr(source, name) for name in names if hasattr(source, name)} | own
+    return msgspec.convert(own, kind, from_attributes=True)
 
 
 def answer(

@@ -13,6 +13,7 @@ from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.status import ClockStatus
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.http.rest.responses import View, shown
 from tocsin.errors import NotAllowed
 from tocsin.event.instant import rfc3339, rfc3339_or_none
 from tocsin.event.stored import Stored
@@ -28,7 +29,6 @@ from tocsin.wire.api.views import (
     EventsPage,
     MessagesPulled,
     SubscriptionInfo,
-    config_info,
 )
 from tocsin.wire.cloudevents.write import structured, structured_of
 
@@ -39,30 +39,14 @@ def subscription_info(
     """A subscription that pushes. `reached` are other brokers at which it holds by now."""
     subscription = view.subscription
     assert subscription.sink is not None
-    return SubscriptionInfo(
-        id=subscription.id,
-        sink=subscription.sink,
+    return _info(
+        SubscriptionInfo,
+        view,
+        reached,
         protocol="GMA" if is_gma_address(subscription.sink) else "HTTP",
         dialect=_dialect(subscription),
-        filters=subscription.filters,
-        config=_config(subscription),
-        state=subscription.state.value,
-        reason=subscription.reason,
-        created=rfc3339(subscription.created_ns),
-        expires=rfc3339_or_none(subscription.expires_ns),
-        cursor=view.cursor,
-        waiting=view.waiting,
-        behind=view.behind,
-        lagging=view.lagging,
-        delivered=view.delivered,
-        failed_attempts=view.failed_attempts,
-        dead=view.dead,
-        dropped=view.dropped,
-        last_error=view.last_error,
         last_delivered=rfc3339_or_none(view.last_delivered_ns),
         next_attempt=rfc3339_or_none(view.next_attempt_ns),
-        sink_state=view.sink_state,  # type: ignore[arg-type]  # the broker says no other words
-        reached=msgspec.UNSET if reached is None else list(reached),
     )
 
 
@@ -88,41 +72,35 @@ def _dialect(subscription: Subscription) -> str:
 
 def box_info(view: SubscriptionView, reached: tuple[str, ...] | None = None) -> BoxInfo:
     """A message box. `reached` are other brokers at which it holds by now."""
+    return _info(BoxInfo, view, reached, messages=f"/boxes/{view.subscription.id}/messages")
+
+
+def _info(
+    kind: type[View], view: SubscriptionView, reached: tuple[str, ...] | None, **own: object
+) -> View:
     subscription = view.subscription
-    return BoxInfo(
-        id=subscription.id,
-        messages=f"/boxes/{subscription.id}/messages",
-        filters=subscription.filters,
-        config=_config(subscription),
+    config = subscription.config
+    own |= {} if reached is None else {"reached": reached}
+    return shown(
+        kind,
+        view,
+        subscription,
+        config=shown(ConfigInfo, config, secret=config.secret is not None),
         state=subscription.state.value,
         created=rfc3339(subscription.created_ns),
         expires=rfc3339_or_none(subscription.expires_ns),
-        cursor=view.cursor,
-        waiting=view.waiting,
-        behind=view.behind,
-        lagging=view.lagging,
-        dropped=view.dropped,
-        reached=msgspec.UNSET if reached is None else list(reached),
+        **own,
     )
 
 
-def _config(subscription: Subscription) -> ConfigInfo:
-    return config_info(subscription.config)
-
-
 def dead_letter_info(letter: DeadLetter) -> DeadLetterInfo:
-    return DeadLetterInfo(
-        id=letter.id,
-        subscription=letter.subscription,
-        sink=letter.sink,
+    return shown(
+        DeadLetterInfo,
+        letter,
         sequence=letter.seq,
         received=rfc3339(letter.received_ns),
         given_up=rfc3339(letter.given_up_ns),
-        reason=letter.reason,
-        attempts=[
-            AttemptInfo(rfc3339(each.at_ns), each.result, each.status, each.excerpt)
-            for each in letter.attempts
-        ],
+        attempts=[shown(AttemptInfo, each, at=rfc3339(each.at_ns)) for each in letter.attempts],
         event=msgspec.Raw(structured(letter.event)),
     )
 

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
-from tocsin.drivers.http.rest.responses import answer
+from tocsin.drivers.http.rest.responses import answer, shown
 from tocsin.drivers.http.rest.runs.estimates import estimate_routes
 from tocsin.drivers.http.rest.runs.files import file_routes
 from tocsin.drivers.http.rest.runs.history import history_routes
@@ -135,15 +135,7 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
 def _why(ask: Queries, run_id: str, now_ns: int, last: int) -> FailureList:
     """Why a run failed: what its activities say, and what it says itself."""
     record = ask.runs.run(run_id, now_ns)
-    end = EndInfo(
-        id=record.id,
-        state=record.state,
-        error=record.error,
-        trace=record.trace,
-        log=record.log,
-        exit_code=record.exit_code,
-        before=ask.runs.end_of(run_id, last=last),
-    )
+    end = shown(EndInfo, record, before=ask.runs.end_of(run_id, last=last))
     return FailureList(failures=ask.runs.failures(run_id, now_ns, last=last), run=end)
 
 

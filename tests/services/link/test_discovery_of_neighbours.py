@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from link_peer import LinkedBroker
 
-from tocsin.wire.link.discovery_messages import Advertise, Bound, Discover, Done
+from tocsin.wire.link.discovery_messages import Advertise, Bound, Discover, Done, Unadvertise
+from tocsin.wire.link.messages import Behind
 
 NOW = 1_000_000_000_000
 ROW = (Bound("a", "n", 1.0, None),)
@@ -23,10 +24,44 @@ def watch(number: int) -> Discover:
     )
 
 
-def advertise(number: int) -> Advertise:
+def advertise(number: int, broker: str = "peer") -> Advertise:
     return Advertise(
-        adv_id=f"v{number}", broker="peer", resource_id=f"r{number}", model="dynamic", rows=(ROW,)
+        adv_id=f"v{number}", broker=broker, resource_id=f"r{number}", model="dynamic", rows=(ROW,)
     )
+
+
+def rows_of(broker: LinkedBroker) -> object:
+    return broker.discovery.tables()["advertisements"]
+
+
+def dropped(broker: LinkedBroker) -> object:
+    counters = broker.discovery.tables()["counters"]
+    return counters["dropped"]  # type: ignore[index]
+
+
+def test_resources_of_a_broker_come_from_the_neighbour_that_it_is_behind() -> None:
+    broker = LinkedBroker()
+    left, right = broker.linked(broker="left"), broker.linked(broker="right")
+    right.say(Behind({"far": "right"}))
+
+    left.say(advertise(1, "far"), advertise(2, "nobody"), advertise(3, "left"))
+    right.say(advertise(1, "far"))
+
+    assert rows_of(broker) == {"rows": 2, "by_last_hop": {"left": 1, "right": 1}}
+    assert dropped(broker) == {"advertisement of a broker that is not behind the neighbour": 2}
+    assert not left.is_over
+
+
+def test_a_broker_that_has_moved_is_believed_by_its_new_way() -> None:
+    broker = LinkedBroker()
+    left, right = broker.linked(broker="left"), broker.linked(broker="right")
+    left.say(Behind({"far": "left"}), advertise(1, "far"))
+
+    right.say(Behind({"far": "right"}), advertise(1, "far"))
+    left.say(Behind({}, ("far",)), Unadvertise("v1", "far", "r1"))
+
+    assert rows_of(broker) == {"rows": 1, "by_last_hop": {"right": 1}}
+    assert not dropped(broker)
 
 
 def test_a_link_with_thousands_of_requests_ends_before_the_next_one_begins() -> None:

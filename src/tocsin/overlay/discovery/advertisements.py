@@ -117,6 +117,10 @@ class Advertisements:
 
     def receive(self, neighbour: str, message: Advertise, now_ns: int) -> None:
         """Takes a neighbour's advertisement and floods it on."""
+        if not self._context.is_behind(message.broker, neighbour):
+            # It may be on its way from before the broker moved: nobody is to blame.
+            self._context.drop("advertisement of a broker that is not behind the neighbour")
+            return
         entry = self._entry(neighbour, message)
         if entry is None:
             return

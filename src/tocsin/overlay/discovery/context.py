@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from heapq import heapify, heappop, heappush
 
@@ -107,6 +108,15 @@ class Timers:
         return what, id
 
 
+IsBehind = Callable[[str, str], bool]
+"""Whether a broker is reached through a neighbour, so that it may speak of its resources."""
+
+
+def everything_is_behind(broker: str, neighbour: str) -> bool:
+    """Where nobody knows."""
+    return True
+
+
 @dataclass(slots=True)
 class Context:
     """Shared by the parts of one broker's discovery."""
@@ -118,6 +128,7 @@ class Context:
     neighbours: dict[str, None] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     attempts: int = 0
+    is_behind: IsBehind = everything_is_behind
 
     def next_attempt(self) -> int:
         """Another number for each time that a request is sent from here (A8)."""

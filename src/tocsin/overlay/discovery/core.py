@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tocsin.errors import BadDiscovery, DiscoveryFull, NoSuchDiscovery, TocsinError
 from tocsin.event.event import Value
 from tocsin.overlay.discovery.advertisements import Advertisements, Entry
-from tocsin.overlay.discovery.context import CLIENT, Context, Counters
+from tocsin.overlay.discovery.context import Context, Counters, IsBehind
 from tocsin.overlay.discovery.conversion import unsendable
 from tocsin.overlay.discovery.covers import CoverList
 from tocsin.overlay.discovery.dynamic_watches import DynamicWatches
@@ -87,6 +87,14 @@ class DiscoveryCore:
     @options.setter
     def options(self, options: DiscoveryOptions) -> None:
         self._context.options = options
+
+    @property
+    def is_behind(self) -> IsBehind:
+        return self._context.is_behind
+
+    @is_behind.setter
+    def is_behind(self, is_behind: IsBehind) -> None:
+        self._context.is_behind = is_behind
 
     # Resources.
 

@@ -136,6 +136,7 @@ class LinkService:
             if neighbour.link_id:
                 self._port.want(_SERVICE, neighbour.link_id, {})
         self._discovery.driver.links = self
+        self._discovery.driver.core.is_behind = self.router.is_behind
         self._discovery.round_trip_of = self.round_trip_s
         if self.address is not None:
             self._discovery.set_reply_to(self.address)

@@ -40,6 +40,7 @@ def overlay_metrics(info: OverlayInfo) -> Iterator[Metric]:
         "tocsin_overlay_refused_links", "Links that were refused.", value=info.refused
     )
     yield _discovery(info.discovery)
+    yield _dropped(info.discovery)
 
 
 def _neighbours(info: OverlayInfo) -> Metric:
@@ -131,4 +132,18 @@ def _discovery(discovery: Mapping[str, object]) -> Metric:
     counts = counters if isinstance(counters, Mapping) else {}
     for kind in KINDS:
         family.add_metric([kind], counts.get(kind, 0))
+    return family
+
+
+def _dropped(discovery: Mapping[str, object]) -> Metric:
+    """The reasons are those that the core names, a few dozen at most."""
+    family = CounterMetricFamily(
+        "tocsin_overlay_discovery_dropped",
+        "Messages of resource discovery, and what is in them, that were not taken.",
+        labels=["reason"],
+    )
+    counters = discovery.get("counters")
+    reasons = counters.get("dropped") if isinstance(counters, Mapping) else None
+    for reason, count in reasons.items() if isinstance(reasons, Mapping) else ():
+        family.add_metric([reason], count)
     return family

@@ -2,9 +2,7 @@
 
 For each name of events that comes up we offer the consumer a subscription (paper 002, section 4.3),
 and send them under the id that it gives. If it agreed to acknowledge, an event counts as delivered
-with its answer. The paper's own protocol has no acknowledgement: then it counts once our kernel has
-taken all of it, the consumer's kernel has confirmed it or had a moment to refuse it, and the
-connection is still open.
+with its answer. The paper's own protocol has no acknowledgement.
 
 When no more is to be sent, each name that is open gets its UnsubscribeRequest, and the connection
 is closed when the consumer has answered them all: had we closed it before, its answers would meet
@@ -18,8 +16,8 @@ from collections import deque
 from typing import Any, Final, Protocol
 
 from tocsin.drivers.push.connection import Owner
-from tocsin.drivers.push.envelope_connection import LOOK_S, SETTLE_S, TAKEN, unconfirmed_bytes
 from tocsin.drivers.push.gma_offers import EventBatch, Offer, Offers, Outgoing
+from tocsin.drivers.push.unacknowledged import UnacknowledgedConnection, printable
 from tocsin.errors import TocsinError
 from tocsin.wire.framing import FrameSplitter, framed
 from tocsin.wire.gma import conversation as c
@@ -33,7 +31,6 @@ REPLIES_UNREAD_MAX: Final = 100
 LAST_REPLIES_UNREAD_MAX: Final = 1_000  # to a consumer that ends things when we do
 GOODBYE_S: Final = 2.0  # for the consumer's last answers, and for what we wrote to leave
 GOODBYES_MAX: Final = 1_000  # that wait for an answer; past it connections end without one
-REASON_CHARS_MAX: Final = 200
 _ONLY_BRINGS = "this connection only brings events; send requests to the broker's own address"
 
 
@@ -50,36 +47,28 @@ class Sender(Owner, Protocol):
         """The connection ended while nothing was under way, and not in good order."""
 
 
-class GmaConnection(asyncio.Protocol):
+class GmaConnection(UnacknowledgedConnection):
     """Batches in turn."""
+
+    _owner: Sender
 
     __slots__ = (
         "_closing",
         "_conversation",
-        "_drained_at_s",
         "_feed",
-        "_loop",
         "_offers",
-        "_owner",
         "_paused",
         "_received_any",
         "_refusal",
         "_replies",
-        "_settled",
         "_splitter",
-        "_timer",
         "_todo",
-        "_transport",
         "_unanswered",
         "_used",
-        "busy",
-        "closed",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, owner: Sender) -> None:
-        self._loop = loop
-        self._owner = owner
-        self._transport: Any = None
+        super().__init__(loop, owner)
         self._splitter = FrameSplitter(ANSWER_BYTES_MAX)
         self._conversation = c.Conversation(frozenset({c.PRODUCER}))
         self._offers = Offers(self._conversation)
@@ -88,15 +77,10 @@ class GmaConnection(asyncio.Protocol):
         self._used: dict[str, bool] = {}  # own ids of the subscriptions, and if they acknowledge
         self._unanswered: set[str] = set()
         self._refusal: str | None = None
-        self._timer: asyncio.Handle | None = None
-        self._drained_at_s = 0.0
-        self._settled = 0  # batches
         self._received_any = False  # anything, since this one is under way
         self._paused = False
         self._replies = 0  # since the consumer last read all that we wrote
         self._closing: set[Any] | None = None  # all that wait for the last answers, with us
-        self.busy = False
-        self.closed = False
 
     def send(self, _head: bytes, _rest: bytes) -> None:
         """Begin with the owner's batch. Only when the one before is done."""
@@ -139,11 +123,6 @@ class GmaConnection(asyncio.Protocol):
             self.abort()
         self._owner.lost()
 
-    def close(self) -> None:
-        """Hang up at once. A batch that was under way is not reported."""
-        self.busy = False
-        self._end()
-
     def abort(self) -> None:
         """Close at once, without a word to anybody."""
         self._transport.abort()
@@ -184,36 +163,19 @@ class GmaConnection(asyncio.Protocol):
                 raise self._splitter.refusal
         except TocsinError as error:
             error.__traceback__ = None  # the splitter keeps the error, which would have us by this
-            self._fail(f"what the consumer sent cannot be understood: {_shown(error.problem)}")
+            self._fail(f"what the consumer sent cannot be understood: {printable(error.problem)}")
         if self._closing is not None:
             self._close_if_answered()
 
-    def eof_received(self) -> None:
-        # Who takes one event a connection closes it in good order. Had it left before it read the
-        # event, its kernel would not confirm, but reset the connection.
-        if self.busy and self._is_written() and not unconfirmed_bytes(self._transport):
-            self.busy = False
-            self._end()
-            self._owner.answered(TAKEN, b"", b"")
-
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.closed:
-            self._lost()
+            # Most likely it hung up between two events, and did not see this one.
+            reason = self._refusal or "the consumer closed the connection in the middle of an event"
+            self._lost(reason, stale=self._sent > 0 and not self._received_any)
         if self._closing is not None:
             self._closing.discard(self)
             self._stop_timer()
         del self._transport, self._owner  # each may have us: that would be a cycle
-
-    def _lost(self) -> None:
-        self.closed = True
-        self._stop_timer()
-        self._owner.lost()
-        if self.busy:
-            self.busy = False
-            # Most likely it hung up between two events, and did not see this one.
-            stale = self._settled > 0 and not self._received_any
-            reason = self._refusal or "the consumer closed the connection in the middle of an event"
-            self._owner.broken(reason, stale=stale)
 
     # What we say
 
@@ -283,7 +245,7 @@ class GmaConnection(asyncio.Protocol):
             case c.Refused(subscription=subscription, detail=detail):
                 feed, name = self._offers.answered(subscription)
                 if self._todo and (feed, name) == (self._feed, self._todo[0].name):
-                    self._refuse(f"the consumer refused {name}: {_shown(detail)}")
+                    self._refuse(f"the consumer refused {name}: {printable(detail)}")
             case c.Answered(reply=m.EventReply() as answer):
                 self._acknowledged(answer)
             case c.Ended(subscription=subscription):
@@ -294,7 +256,7 @@ class GmaConnection(asyncio.Protocol):
     def _acknowledged(self, reply: m.EventReply) -> None:
         self._unanswered.discard(reply.request_id)
         if reply.returned != m.SUCCESS and self._refusal is None:
-            self._refusal = f"the consumer refused the event: {_shown(reply.detail)}"
+            self._refusal = f"the consumer refused the event: {printable(reply.detail)}"
             self._todo.clear()
         self._go_on()
 
@@ -318,21 +280,7 @@ class GmaConnection(asyncio.Protocol):
         elif all(self._used.values()):
             self._taken()
         elif not self._paused:
-            self._drained_at_s = self._loop.time()
-            self._timer = self._loop.call_later(LOOK_S, self._look)
-
-    def _look(self) -> None:
-        self._timer = None
-        settled = self._loop.time() - self._drained_at_s >= SETTLE_S
-        if not settled and unconfirmed_bytes(self._transport):
-            self._timer = self._loop.call_later(LOOK_S, self._look)
-        else:
-            self._taken()
-
-    def _taken(self) -> None:
-        self._done()
-        self._settled += 1
-        self._owner.answered(TAKEN, b"", b"")
+            self._drained()
 
     def _refuse_soon(self, reason: str) -> None:
         """Whoever sends is called later, never while it is sending."""
@@ -344,8 +292,7 @@ class GmaConnection(asyncio.Protocol):
             self._owner.refused(reason)
 
     def _done(self) -> None:
-        self._stop_timer()
-        self.busy = False
+        super()._done()
         self._todo.clear()
         for number in self._unanswered:
             self._conversation.give_up(number)
@@ -360,28 +307,8 @@ class GmaConnection(asyncio.Protocol):
     def _fail(self, reason: str) -> None:
         if self._closing is not None:
             self.abort()
-            return
-        was_busy, self.busy = self.busy, False
-        self._end()
-        if was_busy:
-            self._owner.broken(reason, stale=False)
+        elif self.busy:
+            super()._fail(reason)
         else:
+            self._end()
             self._owner.closed_idle(reason)
-
-    def _end(self) -> None:
-        if self.closed:
-            return
-        self.closed = True
-        self._stop_timer()
-        self._transport.abort()
-        self._owner.lost()
-
-    def _stop_timer(self) -> None:
-        timer, self._timer = self._timer, None
-        if timer is not None:
-            timer.cancel()
-
-
-def _shown(detail: str | None) -> str:
-    text = (detail or "without a reason")[:REASON_CHARS_MAX]
-    return "".join(char if char.isprintable() else "\ufffd" for char in text)

@@ -47,6 +47,14 @@ def _check_peer(entry: str, origin: str) -> None:
         )
 
 
+def _check_direct_address(entry: str, origin: str) -> None:
+    if split_address(entry) is None:
+        raise BadSetting(
+            f"overlay.direct_addresses has the entry {entry!r} ({origin}), which is no address",
+            remedy="Write each broker as host:port, as it names itself to others.",
+        )
+
+
 def _check_filter(entry: str, origin: str) -> None:
     try:
         parse_filter(entry)
@@ -60,5 +68,6 @@ def _check_filter(entry: str, origin: str) -> None:
 ENTRY_CHECKS: Final[Mapping[str, Callable[[str, str], None]]] = {
     "dialects.listen": _check_dialect,
     "overlay.peers": _check_peer,
+    "overlay.direct_addresses": _check_direct_address,
     "overlay.advertises": _check_filter,
 }

@@ -224,6 +224,7 @@ class OverlaySettings:
     address: str = "127.0.0.1:8403"  # where other brokers connect; or off, to connect only
     peers: tuple[str, ...] = ()  # each host:port, or several with commas: one of those is used
     public_address: str = ""  # how other brokers reach this one, if not as it listens
+    direct_addresses: tuple[str, ...] = ()  # host:port of brokers that direct results may go to
     tls: bool = False  # connect to peers by TLS; whoever connects here uses it if there is one
     ca_file: str = ""  # PEM file of authorities that peers may have besides the system's
     advertises: tuple[str, ...] = ()  # filters of what may be published here; none: everything
@@ -270,6 +271,7 @@ class OverlaySettings:
         """The options type of the service of links."""
         return LinkOptions(
             peers=self.peers,
+            direct_addresses=self.direct_addresses,
             heartbeat_s=self.heartbeat_s,
             silence_s=self.silence_s,
             handshake_s=self.handshake_s,

@@ -61,7 +61,10 @@ def draw_overlay(random: Random, brokers: int, *, standbys: bool = True) -> Over
     covering = random.random() < 0.8
     direct = random.random() < 0.2
     return OverlayPlan(
-        members=tuple(_member(random, each, covering=covering, direct=direct) for each in peers),
+        members=tuple(
+            _member(random, each, covering=covering, direct=direct, brokers=brokers)
+            for each in peers
+        ),
         breaks=random.choice((0.0, 0.003, 0.02)),
         separations=_separations(random, brokers),
     )
@@ -97,9 +100,12 @@ def _separations(random: Random, brokers: int) -> tuple[Separation, ...]:
     return tuple(found)
 
 
-def _member(random: Random, peers: list[str], *, covering: bool, direct: bool) -> MemberPlan:
+def _member(
+    random: Random, peers: list[str], *, covering: bool, direct: bool, brokers: int
+) -> MemberPlan:
     options = LinkOptions(
         peers=tuple(peers),
+        direct_addresses=tuple(address_of(number) for number in range(0, brokers, 2)),
         heartbeat_s=0.5,
         silence_s=1.5,
         handshake_s=1.0,

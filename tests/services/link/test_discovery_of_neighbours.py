@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from link_peer import LinkedBroker
+from collections.abc import Callable
 
-from tocsin.wire.link.discovery_messages import Advertise, Bound, Discover, Done, Unadvertise
+import pytest
+from link_peer import LinkedBroker, options_with
+
+from tocsin.overlay.discovery.requests import ModelType, Registration
+from tocsin.overlay.region import Region
+from tocsin.services.link.transport import Receiver, Transport
+from tocsin.wire.link.discovery_messages import (
+    Advertise,
+    Bound,
+    Discover,
+    Done,
+    Results,
+    Unadvertise,
+)
 from tocsin.wire.link.messages import Behind
 
 NOW = 1_000_000_000_000
@@ -81,3 +94,63 @@ def test_a_link_with_thousands_of_requests_ends_before_the_next_one_begins() -> 
     tables = core.tables()
     assert tables["advertisements"] == {"rows": 1, "by_last_hop": {"peer": 1}}
     assert [each["id"] for each in tables["continuous"]] == ["w1"]  # type: ignore[attr-defined]
+
+
+class Connections:
+    """Notes where a broker connects to; nobody answers there."""
+
+    def __init__(self) -> None:
+        self.addresses: list[str] = []
+
+    async def connect(self, address: str, opened: Callable[[Transport], Receiver]) -> None:
+        self.addresses.append(address)
+
+
+def with_a_resource(*direct_addresses: str) -> tuple[LinkedBroker, Connections]:
+    broker = LinkedBroker(options_with(direct_addresses=direct_addresses))
+    connections = Connections()
+    broker.links._direct._connector = connections
+    resource = Registration("r", ModelType.DYNAMIC, Region({("a", "n"): (0.0, 9.0)}), {"a": 5})
+    broker.discovery.driver.perform(broker.discovery.driver.core.register(resource, NOW))
+    return broker, connections
+
+
+def asks_directly(reply_to: str) -> Discover:
+    return Discover(
+        request_id="q",
+        host="far",
+        region=ROW,
+        model="dynamic",
+        issued_ns=NOW,
+        shared_until_ns=NOW,
+        expires_ns=NOW,
+        max_age_ns=0,
+        direct=True,
+        reply_to=reply_to,
+    )
+
+
+@pytest.mark.parametrize("address", ["169.254.169.254:80", "localhost:6379", "", "far.example:22"])
+def test_nobody_makes_a_broker_connect_to_an_address_that_its_operator_does_not_name(
+    address: str,
+) -> None:
+    broker, connections = with_a_resource("far.example:8403")
+    peer = broker.linked()
+
+    peer.say(asks_directly(address))
+
+    assert not connections.addresses
+    [results], [done] = peer.taken(Results), peer.taken(Done)
+    assert [each.resource_id for each in results.results] == ["r"]
+    assert (done.results, done.incomplete) == (0, "")
+
+
+def test_results_go_directly_to_an_address_that_the_operator_names() -> None:
+    broker, connections = with_a_resource("far.example:8403")
+    peer = broker.linked()
+
+    peer.say(asks_directly("far.example:8403"))
+
+    assert connections.addresses == ["far.example:8403"]
+    assert not peer.taken(Results)
+    assert [done.results for done in peer.taken(Done)] == [1]

@@ -117,6 +117,15 @@ def everything_is_behind(broker: str, neighbour: str) -> bool:
     return True
 
 
+MayConnectTo = Callable[[str], bool]
+"""Whether results may be sent directly to an address that a request names."""
+
+
+def no_address(address: str) -> bool:
+    """Where whoever drives the core knows all brokers, and needs no address."""
+    return not address
+
+
 @dataclass(slots=True)
 class Context:
     """Shared by the parts of one broker's discovery."""
@@ -129,6 +138,7 @@ class Context:
     effects: list[Effect] = field(default_factory=list)
     attempts: int = 0
     is_behind: IsBehind = everything_is_behind
+    may_connect_to: MayConnectTo = no_address
 
     def next_attempt(self) -> int:
         """Another number for each time that a request is sent from here (A8)."""

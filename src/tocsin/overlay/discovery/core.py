@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tocsin.errors import BadDiscovery, DiscoveryFull, NoSuchDiscovery, TocsinError
 from tocsin.event.event import Value
 from tocsin.overlay.discovery.advertisements import Advertisements, Entry
-from tocsin.overlay.discovery.context import Context, Counters, IsBehind
+from tocsin.overlay.discovery.context import Context, Counters, IsBehind, MayConnectTo
 from tocsin.overlay.discovery.conversion import unsendable
 from tocsin.overlay.discovery.covers import CoverList
 from tocsin.overlay.discovery.dynamic_watches import DynamicWatches
@@ -95,6 +95,14 @@ class DiscoveryCore:
     @is_behind.setter
     def is_behind(self, is_behind: IsBehind) -> None:
         self._context.is_behind = is_behind
+
+    @property
+    def may_connect_to(self) -> MayConnectTo:
+        return self._context.may_connect_to
+
+    @may_connect_to.setter
+    def may_connect_to(self, may_connect_to: MayConnectTo) -> None:
+        self._context.may_connect_to = may_connect_to
 
     # Resources.
 

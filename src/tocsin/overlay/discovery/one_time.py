@@ -122,6 +122,7 @@ class OneTimeRequests:
         if path is None or not path.is_host or not path.request.direct:
             self._context.drop("results for an unknown request")
             return
+        path.direct_results += len(message.results)
         self._deliver(path, message.results, "direct", now_ns)
         self._check_done(path, now_ns)
 
@@ -192,12 +193,15 @@ class OneTimeRequests:
         options = self._context.options
         candidates = self._advertisements.local_resources(path.region)
         found = self._resources.matching(path.region, candidates, now_ns, path.request.first)
-        if path.request.direct:
-            path.tally.direct_results += len(found)
-        if not path.request.direct or path.is_host:
+        request = path.request
+        is_direct = request.direct and not path.is_host
+        if is_direct and not self._context.may_connect_to(request.reply_to):
+            self._context.drop("request for results at an address that is not allowed")
+            is_direct = False
+        if not is_direct:
             self._deliver(path, found, CLIENT, now_ns, packed=options.package)
             return
-        request = path.request
+        path.tally.direct_results += len(found)
         for package in packages(path.id, found, options, packed=options.package):
             self._context.count(package)
             self._context.effects.append(SendDirect(request.host, package, request.reply_to))
@@ -296,7 +300,7 @@ class OneTimeRequests:
     def _check_done(self, path: Path, now_ns: int) -> None:
         if path.is_done or path.waits or self.paths.get(path.id) is not path:
             return
-        if path.is_host and len(path.results) < path.tally.direct_results:
+        if path.is_host and path.direct_results < path.tally.direct_results:
             return  # on their way, past the brokers between
         cover = self.paths.get(path.cover_id)
         if cover is not None:

@@ -97,7 +97,7 @@ class Path:
     is_done: bool = False
     # Of the broker where the client is:
     results: dict[str, CachedResult] = field(default_factory=dict)
-    answered: int = 0
+    direct_results: int = 0  # that have come; the tally has how many were announced
     is_client_gone: bool = False
     is_too_old: bool = False  # what was shared is older than the client asked for
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from tocsin.event.event import Value
-from tocsin.overlay.discovery.context import IsBehind
+from tocsin.overlay.discovery.context import IsBehind, MayConnectTo
 from tocsin.overlay.discovery.effects import Effect
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.discovery.requests import Registration, Request
@@ -22,6 +22,7 @@ class Discovery(Protocol):
 
     options: DiscoveryOptions
     is_behind: IsBehind  # set where the tree of brokers is known
+    may_connect_to: MayConnectTo  # set where there are addresses
 
     def register(self, registration: Registration, now_ns: int) -> list[Effect]:
         """Adds a resource, or changes it; with the same description only its lease begins anew."""

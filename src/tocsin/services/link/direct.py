@@ -3,11 +3,15 @@
 Paper 001, section 6.3.2: that saves messages between brokers, and needs a connection for each pair.
 One is kept open for a while after it was used. What does not get through is missed by the
 requester's broker, which reports its answer as incomplete.
+
+Requests say where their results shall be sent, and anybody may have written that. So this broker
+connects only to addresses that its operator has named; other results go the way of the request.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from tocsin.broker.port import BrokerPort
@@ -50,19 +54,30 @@ class DirectResults:
     """Both directions, of one broker."""
 
     def __init__(
-        self, port: BrokerPort, connector: Connector, broker: str, driver: CoreDriver
+        self,
+        port: BrokerPort,
+        connector: Connector,
+        broker: str,
+        driver: CoreDriver,
+        allowed: Set[str],
     ) -> None:
+        """`allowed`: the addresses that this broker may connect to."""
         self._runtime = port.runtime
         self._connector = connector
         self._broker = broker
         self._driver = driver
+        self._allowed = allowed
         self._tasks = Tasks(port.runtime)
         self._outgoing: dict[tuple[str, str], _Outgoing] = {}
         self.dropped = 0
 
     # To others
 
+    def may_connect_to(self, address: str) -> bool:
+        return address in self._allowed
+
     def send(self, broker: str, address: str, message: DiscoveryMessage) -> None:
+        assert address in self._allowed
         way = self._outgoing.get((broker, address))
         if way is None or way.is_over:
             if len(self._outgoing) >= OPEN_MAX:

@@ -17,6 +17,7 @@ class LinkOptions:
     """
 
     peers: tuple[str, ...] = ()
+    direct_addresses: tuple[str, ...] = ()  # where results may be sent directly, beside the peers
     heartbeat_s: float = 5.0
     silence_s: float = 15.0  # a neighbour that sends nothing for so long is gone
     handshake_s: float = 10.0  # from the connection to the neighbour's Hello

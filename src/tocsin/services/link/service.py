@@ -92,7 +92,9 @@ class LinkService:
         )
         origin, room = (ids.broker, ids.log), options.waiting_bytes_max // 2
         self.handovers = Handovers(port, origin, router, self.neighbours, room)
-        self._direct = DirectResults(port, connector, ids.broker, discovery.driver)
+        named = (each.strip() for setting in options.peers for each in setting.split(","))
+        allowed = {*named, *options.direct_addresses}
+        self._direct = DirectResults(port, connector, ids.broker, discovery.driver, allowed)
         self._connections: dict[int, Connection] = {}
         self._numbers = 0
         self._performer = Performer(
@@ -136,7 +138,8 @@ class LinkService:
             if neighbour.link_id:
                 self._port.want(_SERVICE, neighbour.link_id, {})
         self._discovery.driver.links = self
-        self._discovery.driver.core.is_behind = self.router.is_behind
+        core = self._discovery.driver.core
+        core.is_behind, core.may_connect_to = self.router.is_behind, self._direct.may_connect_to
         self._discovery.round_trip_of = self.round_trip_s
         if self.address is not None:
             self._discovery.set_reply_to(self.address)

@@ -45,6 +45,8 @@ LATER: tuple[LinkMessage, ...] = (
     m.Forget("other", 1),
     m.Events(1, (EVENT,)),
     m.Acknowledge(1),
+    m.NotStored("T403", "the disk is full"),
+    m.Resume(),
     m.Handover(NEIGHBOUR, "whoever", "1", 1, 0, (EVENT,)),
     m.HandedOver(NEIGHBOUR, "1", 1, 0),
     m.Bye(),

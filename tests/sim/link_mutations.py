@@ -33,10 +33,10 @@ def acknowledge_to_a_neighbour_before_the_commit(patch: pytest.MonkeyPatch) -> N
     """Tell a neighbour that its events are on disk when they have come."""
     take = EventIntake.take
 
-    def hasty(self: EventIntake, message: Events) -> bool:
+    def hasty(self: EventIntake, message: Events, size: int) -> bool:
         if message.through:
             self._connection.send(Acknowledge(message.through))
-        return take(self, message)
+        return take(self, message, size)
 
     patch.setattr(EventIntake, "take", hasty)
 

@@ -237,6 +237,9 @@ class OverlaySettings:
     bytes_per_s_min: int = 1024  # a message may take longer than the deadline if it flows
     stalled_reader_s: float = 60.0  # a neighbour that takes nothing for so long is cut off
     waiting_bytes_max: int = 64 << 20  # for one neighbour; with more it is cut off
+    waiting_bytes_total_max: int = 512 << 20  # for all; with more the slowest is cut off
+    received_bytes_max: int = 32 << 20  # of one neighbour, not handled yet; then it is not read
+    received_bytes_total_max: int = 256 << 20  # of all neighbours
     acknowledge_s: float = 120.0  # for events sent to a neighbour; then its link is made anew
     pause_s_min: float = 0.5  # before a peer that failed is tried again; doubled each time
     pause_s_max: float = 30.0
@@ -277,6 +280,9 @@ class OverlaySettings:
             handshake_s=self.handshake_s,
             links_max=self.links_max,
             waiting_bytes_max=self.waiting_bytes_max,
+            waiting_bytes_total_max=self.waiting_bytes_total_max,
+            received_bytes_max=self.received_bytes_max,
+            received_bytes_total_max=self.received_bytes_total_max,
             acknowledge_s=self.acknowledge_s,
             routing=RoutingOptions(
                 covering=self.covering,

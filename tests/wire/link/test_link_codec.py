@@ -55,6 +55,8 @@ EXAMPLES: list[m.Message] = [
     m.Events(12, (RELAYED,)),
     m.Events(13),
     m.Acknowledge(13),
+    m.NotStored("T403", "the disk is full"),
+    m.Resume(),
     m.Handover("A", "C", "h1", 4, 1, (RELAYED,)),
     m.HandedOver("A", "h1", 4, 1),
     m.Direct(m.PROTOCOL_VERSION, "A", "C"),

@@ -64,8 +64,10 @@ from tocsin.wire.link.messages import (
     Ignored,
     IssueToken,
     Message,
+    NotStored,
     Reached,
     Refuse,
+    Resume,
     Subscribe,
     Synced,
     TokenKept,
@@ -174,7 +176,7 @@ class Router:
                 pass
             case _ if link.phase < Phase.UP:
                 raise out_of_turn(link, message)
-            case Events() | Acknowledge() | Handover() | HandedOver():
+            case Events() | Acknowledge() | NotStored() | Resume() | Handover() | HandedOver():
                 pass
             case _:
                 self._receive_entry(link, message, now_ns)

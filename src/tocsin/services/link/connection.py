@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
 from tocsin.broker.runtime import Runtime
-from tocsin.errors import PeerFailed, TocsinError
+from tocsin.errors import LinkTwice, PeerFailed, TocsinError
+from tocsin.services.link.backlog import Share
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.transport import Transport
 from tocsin.wire.link.codec import LinkMessage, LinkReader, encode
@@ -14,16 +16,14 @@ from tocsin.wire.link.messages import Heartbeat, HeartbeatReply
 NS_PER_S = 1_000_000_000
 
 
-# Messages of one link whose effects wait to be performed: as many as wait for one save to the disk,
-# and so few that nobody else has to wait long for them.
-UNHANDLED_MAX: Final = 500
 SYNC_S = 600.0  # for the tables of both sides, of which the largest have a million rows
 
 
 class MessageHandler(Protocol):
     """Who is called about the messages of a connection."""
 
-    def received(self, connection: Connection, message: LinkMessage) -> None: ...
+    def received(self, connection: Connection, message: LinkMessage, size: int) -> None:
+        """A message of so many bytes."""
 
     def invalid(self, connection: Connection, error: TocsinError) -> None:
         """What came is no message; nothing more will be read."""
@@ -41,10 +41,12 @@ class Connection:
         runtime: Runtime,
         options: LinkOptions,
         handler: MessageHandler,
+        backlog: Share,
         *,
         peer_address: str = "",
     ) -> None:
-        """`peer_address`: that of the setting by which we connected, if it was us."""
+        """`backlog`: what came by it and is not handled yet. `peer_address`: that of the setting by
+        which we connected, if it was us."""
         self.number = number
         self.peer_address = peer_address
         self.transport = transport
@@ -56,7 +58,7 @@ class Connection:
         self.is_synced = False  # both sides have each other's tables
         self.round_trip_ms: float | None = None
         self.is_ended = False
-        self.unhandled = 0  # messages of it whose effects are not performed yet
+        self.backlog = backlog
         self.ignored_there = 0  # entries of ours that the other side says it has not taken
         self._runtime = runtime
         self._options = options
@@ -73,28 +75,28 @@ class Connection:
 
     @property
     def is_busy(self) -> bool:
-        return self.unhandled >= UNHANDLED_MAX
+        return self.backlog.is_full
 
     def received(self, data: bytes) -> None:
         if self._is_invalid or self.is_ended:
             return
         self.heard_s = self._runtime.elapsed_s()
         error: TocsinError | None = None
-        messages: list[LinkMessage] = []
+        messages: list[tuple[LinkMessage, int]] = []
         try:
-            messages = self._reader.read(data)
+            messages = self._reader.read_sized(data)
             error = self._reader.refusal
         except TocsinError as caught:
             error = caught
-        for message in messages:
+        for message, size in messages:
             if self.is_ended:
                 return
-            self._receive(message)
+            self._receive(message, size)
         if error is not None:
             self._is_invalid = True
             self._handler.invalid(self, error)
 
-    def _receive(self, message: LinkMessage) -> None:
+    def _receive(self, message: LinkMessage, size: int) -> None:
         match message:
             case Heartbeat(sent_ns):
                 self.send(HeartbeatReply(sent_ns))
@@ -103,7 +105,7 @@ class Connection:
                 if 0 <= passed_ns <= self._options.silence_s * NS_PER_S:
                     self.round_trip_ms = passed_ns / 1e6
             case _:
-                self._handler.received(self, message)
+                self._handler.received(self, message, size)
 
     def written(self) -> None:
         pass
@@ -130,6 +132,9 @@ class Connection:
         self.error = self.error or error
         self.transport.abort()
 
+    def abort_slow(self) -> None:
+        self.abort(_lost(f"it reads too slowly: {self.transport.waiting} bytes wait for it"))
+
     def excuse(self, late_s: float) -> None:
         """For so long this broker could not read what may have come."""
         self.opened_s += late_s
@@ -147,7 +152,7 @@ class Connection:
         elif now_s - self.heard_s > options.silence_s:
             self.abort(_lost(f"nothing came for {options.silence_s:g} s"))
         elif self.is_synced and self.transport.waiting > options.waiting_bytes_max:
-            self.abort(_lost(f"it reads too slowly: {self.transport.waiting} bytes wait for it"))
+            self.abort_slow()
         elif is_greeted and now_s - self._beaten_s >= options.heartbeat_s:
             self._beaten_s = now_s
             self.send(Heartbeat(int(now_s * NS_PER_S)))
@@ -155,3 +160,31 @@ class Connection:
 
 def _lost(problem: str) -> PeerFailed:
     return PeerFailed(problem, remedy="This broker connects again by itself.")
+
+
+def slowest_of(connections: Iterable[Connection], bytes_total_max: int) -> Connection | None:
+    """The one that most waits for, if more than this waits for all of them together."""
+    known = list(connections)
+    if sum(each.transport.waiting for each in known) <= bytes_total_max:
+        return None
+    return max(known, key=lambda each: each.transport.waiting)
+
+
+def check_only_one(
+    connection: Connection, others: Iterable[Connection], alive_since_s: float
+) -> None:
+    """LinkTwice if something has come since by another connection of the same broker."""
+    for other in others:
+        if other is connection or other.heard_s <= alive_since_s:
+            continue
+        if other.instance != connection.instance:
+            raise LinkTwice(
+                f"a broker with the id {connection.broker} is connected from "
+                f"{other.transport.peer}, and this is another one",
+                remedy="Start the copy of its data directory with an empty one.",
+            )
+        if other.is_outgoing == connection.is_outgoing:
+            raise LinkTwice(
+                f"{connection.broker} is connected already, by {other.transport.peer}",
+                remedy="Remove one of the two --peer settings that name it.",
+            )

@@ -22,10 +22,18 @@ from tocsin.event.subscription import Kind
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.relayed import relayed
 from tocsin.wire.link.codec import FRAME_BYTES_MAX, encode
-from tocsin.wire.link.messages import BATCHES_MAX, Events, Relayed
+from tocsin.wire.link.messages import (
+    BATCHES_MAX,
+    UNACKNOWLEDGED_BYTES_MAX,
+    Events,
+    Relayed,
+    Resume,
+)
 
 WAIT_NS = 30 * NS_PER_S  # of one question for more events
 RETRY_S = 1.0
+PAUSE_S = 1.0  # before what the neighbour could not store is sent again; doubled each time,
+PAUSE_S_MAX = 30.0  # and no longer than its disk may have had room for
 
 
 @dataclass(slots=True)
@@ -43,6 +51,7 @@ class _Batch:
     token: Token
     through: int
     count: int
+    bytes: int
     sent_s: float
 
 
@@ -75,6 +84,9 @@ class Forwarder:
         self._sent: deque[_Batch] = deque()
         self._taken: Token | None = None  # and not yet sent
         self._progress_s = 0.0  # when it last acknowledged something, or said why it cannot
+        self._bytes = 0  # about as much as those that were sent take
+        self._refusals = 0  # in a row: the neighbour could not store what it was sent
+        self._pause_s = 0.0  # before it is sent again
         self._room: Signal | None = None  # awaited while too many batches are not acknowledged
 
     @property
@@ -106,14 +118,26 @@ class Forwarder:
         finally:
             if self._taken is not None:
                 self._port.give_back(self._taken)
-            for batch in self._sent:
-                self._port.give_back(batch.token)
-            self._sent.clear()
+            self._give_back_sent()
+
+    def _give_back_sent(self) -> None:
+        for batch in self._sent:
+            self._port.give_back(batch.token)
+        self._sent.clear()
+        self._bytes = 0
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._sent) >= BATCHES_MAX or self._bytes >= UNACKNOWLEDGED_BYTES_MAX
 
     async def _forward(self) -> None:
-        while len(self._sent) >= BATCHES_MAX:
+        while self._is_full:
             self._room = self._port.runtime.signal()
             await self._room
+        if self._pause_s:
+            pause_s, self._pause_s = self._pause_s, 0.0
+            await self._port.runtime.sleep(pause_s)
+            self._connection.send(Resume())
         try:
             pulled, token = await self._port.take(
                 self._session, self._link_id, self._events_max, WAIT_NS, Kind.LINK
@@ -126,6 +150,9 @@ class Forwarder:
         self._taken = token
         await self._until_free()
         self._taken = None
+        if self._pause_s:  # meanwhile the neighbour has refused older ones
+            self._port.give_back(token)
+            return
         chosen = [
             relayed(stored, *self._origin)
             for stored in pulled.events
@@ -135,13 +162,15 @@ class Forwarder:
             self._send(chosen, token, pulled.events[-1].seq)
         elif pulled.events and self._sent:
             # Behind what is under way: an acknowledgement of that must not stand for these.
-            self._sent.append(_Batch(token, pulled.events[-1].seq, 0, self._now_s()))
+            self._sent.append(_Batch(token, pulled.events[-1].seq, 0, 0, self._now_s()))
             self._connection.send(Events(pulled.events[-1].seq))
         else:
             self._port.release(token)
 
     def _send(self, chosen: list[Relayed], token: Token, through: int) -> None:
-        self._sent.append(_Batch(token, through, len(chosen), self._now_s()))
+        size = sum(_size(event) for event in chosen)
+        self._bytes += size
+        self._sent.append(_Batch(token, through, len(chosen), size, self._now_s()))
         for part in parts_within_frames(chosen, self._too_large):
             self._counts.sent += len(part)
             self._connection.send(Events(0, part))
@@ -162,11 +191,24 @@ class Forwarder:
 
     def acknowledged(self, through: int) -> None:
         """All that was sent as far as this is on the neighbour's disk."""
-        if self._sent and self._sent[0].through <= through:
-            self._progress_s = self._now_s()
         while self._sent and self._sent[0].through <= through:
-            self._port.release(self._sent.popleft().token)
-        if self._room is not None and len(self._sent) < BATCHES_MAX:
+            batch = self._sent.popleft()
+            self._bytes -= batch.bytes
+            self._port.release(batch.token)
+            self._progress_s, self._refusals = self._now_s(), 0
+        self._go_on()
+
+    def not_stored(self) -> float:
+        """The neighbour keeps nothing of what it has not acknowledged: it is sent again. Returns
+        after how long."""
+        self._refusals += 1
+        self._pause_s = min(PAUSE_S * 2 ** (self._refusals - 1), PAUSE_S_MAX)
+        self._give_back_sent()
+        self._go_on()
+        return self._pause_s
+
+    def _go_on(self) -> None:
+        if self._room is not None and not self._is_full:
             room, self._room = self._room, None
             room.answer(None)
 

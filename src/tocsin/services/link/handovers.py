@@ -35,6 +35,7 @@ from tocsin.wire.link.messages import HOPS_MAX, HandedOver, Handover, Relayed
 KEY = "handover/"
 AT_A_TIME = 16
 TAKEN_AT_A_TIME = 64
+TAKEN_BYTES_MAX = 64 << 20
 ANSWER_S = 10.0  # then it is sent again, and newer events need not wait for it any longer
 RETRY_S = 0.2  # while its broker is not connected
 EVENTS_MAX = 256
@@ -86,7 +87,8 @@ class Handovers:
         self._waiting: dict[str, _Waiting] = {}
         self._holding: dict[str, Neighbour] = {}
         self._sent = 0
-        self._taking = 0  # handovers of others that are being stored
+        self._taking = 0  # handovers of others that are being stored,
+        self._taking_bytes = 0  # and what they take
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -225,9 +227,15 @@ class Handovers:
         try:
             for (before, origin, after), filters in groups.items():
                 neighbour = self._neighbours.find(before)
-                if neighbour is not None and neighbour.link_id:
+                if neighbour is None or not neighbour.link_id:
+                    continue
+                try:
                     cursor = self._port.view(_SERVICE, neighbour.link_id).cursor
                     await until_done(partial(self.add, origin, cursor, filters, after))
+                except Exception as error:  # a bug: the others go on
+                    words = f"{type(error).__name__}: {error}"
+                    note = self._port.runtime.note
+                    note("error", "a handover failed to begin", broker=origin, error=words)
         finally:
             for each in moved:
                 self._neighbours.get(each.after).release(_MOVING)
@@ -247,14 +255,16 @@ class Handovers:
         if message.hops < HOPS_MAX:
             self._send(broker, _one_hop_on(message))
 
-    def receive(self, neighbour: Neighbour, message: Handover) -> None:
+    def receive(self, neighbour: Neighbour, message: Handover, size: int) -> None:
         """What is too much at once is not answered, and sent again."""
-        if self._taking < TAKEN_AT_A_TIME:
+        if self._taking < TAKEN_AT_A_TIME and self._taking_bytes < TAKEN_BYTES_MAX:
             self._taking += 1
-            self._tasks.spawn(self._take_over(neighbour, message), self._taken)
+            self._taking_bytes += size
+            self._tasks.spawn(self._take_over(neighbour, message), partial(self._taken, size))
 
-    def _taken(self) -> None:
+    def _taken(self, size: int) -> None:
         self._taking -= 1
+        self._taking_bytes -= size
 
     async def _take_over(self, neighbour: Neighbour, message: Handover) -> None:
         """Also on the way to another broker: what that one asked for may have stood for narrower

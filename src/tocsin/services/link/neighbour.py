@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks
-from tocsin.errors import InternalError, NotAcknowledged, TocsinError
+from tocsin.errors import InternalError, LinkRefused, NotAcknowledged, TocsinError
 from tocsin.event.stored import Stored
+from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.forwarder import Counts, Forwarder
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.intake import EventIntake
-from tocsin.wire.link.messages import Events, Relayed
+from tocsin.wire.link.messages import Events, NotStored, Relayed
 
 
 class Neighbour:
@@ -44,6 +45,7 @@ class Neighbour:
         ids: Ids,
         is_for: Callable[[str, Stored], bool],
         batch_events_max: int,
+        backlog: Backlog,
     ) -> None:
         """The tables of both sides are complete: events may go."""
         self.disconnect()
@@ -59,10 +61,14 @@ class Neighbour:
             batch_events_max,
             self._until_free,
         )
-        self._intake = EventIntake(self._port, session, connection, ids.log, self.counts)
+        self._intake = EventIntake(
+            self._port, session, connection, ids.log, self.counts, backlog, self._note_not_stored
+        )
         self._tasks.spawn(_guarded(connection, self._forwarder.run()))
 
     def disconnect(self) -> None:
+        if self._intake is not None:
+            self._intake.close()
         self.connection = self._forwarder = self._intake = None
         self._tasks.cancel()
 
@@ -85,12 +91,43 @@ class Neighbour:
             self._free = self._port.runtime.signal()
             await self._free
 
-    def take(self, message: Events) -> None:
-        """Events came from it."""
+    def take(self, message: Events, size: int) -> None:
+        """Events came from it, in so many bytes."""
         if self.connection is None or self._intake is None:
             return
-        if self._intake.take(message):
+        if self._intake.take(message, size):
             self._tasks.spawn(_guarded(self.connection, self._intake.run()))
+
+    def resume(self) -> None:
+        """It sends again what was not stored."""
+        if self._intake is not None:
+            self._intake.resume()
+
+    def _note_not_stored(self, error: TocsinError) -> None:
+        self.error = error
+        self._port.runtime.note(
+            "error",
+            "events of a neighbour are not stored: it sends them again later",
+            neighbour=self.broker,
+            code=error.code,
+            why=error.problem,
+            remedy=error.remedy,
+        )
+
+    def not_stored(self, message: NotStored) -> None:
+        """It says so of all that it has not acknowledged."""
+        if self._forwarder is None:
+            return
+        self.error = LinkRefused.by(message.code, message.reason)
+        pause_s = self._forwarder.not_stored()
+        self._port.runtime.note(
+            "warning",
+            "a neighbour does not store events: they are sent again later",
+            neighbour=self.broker,
+            code=message.code,
+            why=message.reason,
+            pause_s=pause_s,
+        )
 
     def acknowledged(self, through: int) -> None:
         if self._forwarder is not None:

@@ -12,6 +12,7 @@ from tocsin.event.subscription import Kind, Subscription
 from tocsin.overlay.routing.effects import NeighbourFilter
 from tocsin.overlay.routing.router import Router
 from tocsin.services.discovery.core_driver import CoreDriver
+from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.neighbour import Neighbour
@@ -34,8 +35,10 @@ class Neighbours:
         ids: Ids,
         batch_events_max: int,
         linked: Callable[[Connection], None],
+        backlog: Backlog,
     ) -> None:
-        """`linked` is called when a connection has become a link."""
+        """`linked` is called when a connection has become a link. `backlog`: what came over all of
+        them, and is not handled yet."""
         self._port = port
         self._runtime = port.runtime
         self._router = router
@@ -43,6 +46,7 @@ class Neighbours:
         self._ids = ids
         self._batch_events_max = batch_events_max
         self._linked = linked
+        self._backlog = backlog
         self._known: dict[str, Neighbour] = {}
         self._latest_ns = 0
 
@@ -82,7 +86,14 @@ class Neighbours:
             return
         neighbour = self.get(broker)
         session = session_of(connection)
-        neighbour.connect(connection, session, self._ids, self._is_for, self._batch_events_max)
+        neighbour.connect(
+            connection,
+            session,
+            self._ids,
+            self._is_for,
+            self._batch_events_max,
+            self._backlog,
+        )
         neighbour.since_ns = self.now_ns()
         connection.is_synced = True
         self._runtime.note("info", "a link is up", neighbour=broker, peer=connection.transport.peer)

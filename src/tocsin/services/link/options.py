@@ -25,5 +25,8 @@ class LinkOptions:
     acknowledge_s: float = 120.0  # for events that a neighbour was sent: then its link begins anew
     batch_events_max: int = 512  # of one message
     waiting_bytes_max: int = 64 << 20  # for one neighbour that reads too slowly: then it is cut off
+    waiting_bytes_total_max: int = 512 << 20  # for all: then the one that most waits for is cut off
+    received_bytes_max: int = 32 << 20  # of one neighbour, not handled yet: then nothing is read
+    received_bytes_total_max: int = 256 << 20  # of all, events that are not stored yet among them
     routing: RoutingOptions = field(default_factory=RoutingOptions)
     reconnect: PeerOptions = field(default_factory=PeerOptions)

@@ -5,14 +5,14 @@ What is to be saved is on disk before anything is sent that rests on it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, Protocol
 
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Signal, Tasks
+from tocsin.broker.runtime import Tasks
 from tocsin.errors import NoSuchSubscription, NotAllowed, ShuttingDown, TocsinError
 from tocsin.overlay.routing.effects import (
     Began,
@@ -28,40 +28,35 @@ from tocsin.overlay.routing.effects import (
     Send,
 )
 from tocsin.services.discovery.core_driver import CoreDriver
+from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.handovers import Handovers
+from tocsin.services.link.items import Item, Received, name_of, parts_of
 from tocsin.services.link.neighbour import Neighbour, internal_error
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.rights import check_discovery, session_of
 from tocsin.wire.link.codec import LinkMessage
 from tocsin.wire.link.discovery_messages import REASON_CHARS_MAX, Discover, DiscoveryMessage, Done
-from tocsin.wire.link.messages import Acknowledge, Events, HandedOver, Handover, MessageBase
+from tocsin.wire.link.messages import (
+    Acknowledge,
+    Bye,
+    Events,
+    HandedOver,
+    Handover,
+    MessageBase,
+    NotStored,
+    Refuse,
+    Resume,
+)
 
 TABLES = "route/"  # under which the rows of the routing tables are kept
-RETRY_S = 1.0
+RETRY_S = 1.0  # doubled each time,
+RETRY_S_MAX: Final = 8.0
+PATIENCE_S: Final = 5.0  # a disk that takes nothing for so long is no reason for a new link to wait
 
 _SERVICE = internal("link")
 
-PART_ITEMS_MAX: Final = 500  # that are saved together
 TURN_S: Final = 0.005  # at a time: then others have their turn of the loop
-
-
-@dataclass(slots=True, eq=False)
-class Handled:
-    """All that follows from a message of this connection is done: as a Signal, it is answered."""
-
-    connection: Connection
-    is_done: bool = False
-
-    def answer(self, _: object) -> None:
-        if not self.is_done:
-            self.is_done = True
-            self.connection.unhandled -= 1
-
-
-Item = Effect | tuple[Connection, LinkMessage] | Handled | Signal
-"""What is done next: what the router wants, what a neighbour sent, or somebody waits for all that
-came before."""
 
 
 class Links(Protocol):
@@ -83,6 +78,7 @@ class Performer:
         neighbours: Neighbours,
         handovers: Handovers,
         discovery: CoreDriver,
+        backlog: Backlog,
     ) -> None:
         self._port = port
         self._runtime = port.runtime
@@ -91,9 +87,13 @@ class Performer:
         self._neighbours = neighbours
         self._handovers = handovers
         self._discovery = discovery
+        self._backlog = backlog
         self._tasks = Tasks(port.runtime)
         self._queue: list[Item] = []
+        self._parts: deque[list[Item]] = deque()  # of what was in the queue: the first is performed
         self._is_performing = self._is_closed = False
+        self._held_up: TocsinError | None = None  # why nothing can be saved now
+        self._held_up_s = 0.0  # since then
         self._began_s = 0.0  # this turn of the loop
 
     def close(self) -> None:
@@ -101,7 +101,11 @@ class Performer:
         self._tasks.cancel()
 
     def put(self, items: Iterable[Item]) -> None:
+        if self._held_up is not None:
+            items = [item for item in items if not self._go_ahead(item)]
+        before = len(self._queue)
         self._queue.extend(items)
+        self._backlog.items += len(self._queue) - before
         if self._queue and not self._is_performing and not self._is_closed:
             self._is_performing = True
             self._tasks.spawn(self._perform_all())
@@ -114,32 +118,27 @@ class Performer:
         self.put([signal])
         await signal
 
+    @property
+    def obstacle(self) -> TocsinError | None:
+        """Why there can be no new links: a disk that has taken nothing for a while."""
+        is_long = self._runtime.elapsed_s() - self._held_up_s > PATIENCE_S
+        return self._held_up if is_long else None
+
     async def _perform_all(self) -> None:
         self._began_s = self._runtime.elapsed_s()
         try:
             while self._queue:
                 batch, self._queue = self._queue, []
-                for part in _parts(batch):
-                    await self._perform_safely(part)
+                self._parts.extend(parts_of(batch))
+                while self._parts:
+                    await self._perform_part(self._parts[0])
+                    self._backlog.items -= len(self._parts.popleft())
         finally:
             self._is_performing = False
 
-    async def _perform_safely(self, part: list[Item]) -> None:
-        """A bug costs what was to be done together with what failed, and nobody waits for it."""
-        try:
-            await self._perform_part(part)
-        except Exception as error:
-            words = f"{type(error).__name__}: {error}"
-            self._runtime.note("error", "an internal action of the overlay failed", error=words)
-            for item in part:
-                if isinstance(item, tuple):
-                    self._links.refuse(item[0], internal_error(words))
-                elif not isinstance(item, Effect):
-                    item.answer(None)
-
     async def _perform_part(self, part: list[Item]) -> None:
         """What the log holds for neighbours comes first, so that a crash meanwhile repeats it; then
-        what is to be saved; and then what rests on it."""
+        what is to be saved; and then what rests on it. A bug in one of these costs that one."""
         self._handovers.hold([item for item in part if isinstance(item, Moved)])
         moved: list[Moved] = []  # one after the other: they go together
         for item in [*part, None]:
@@ -147,17 +146,52 @@ class Performer:
                 moved.append(item)
                 continue
             if moved:
-                await self._handovers.move(moved, self._until_done)
+                await self._safely(moved[0], partial(self._handovers.move, moved, self._until_done))
                 moved = []
             if isinstance(item, NeighbourFilter):
-                await self._until_done(partial(self._neighbours.filter, item))
+                filter = partial(self._neighbours.filter, item)
+                await self._safely(item, partial(self._until_done, filter))
             await self._rest()
-        rows = {TABLES + each.key: each.value for each in part if isinstance(each, Save)}
-        if rows:
-            await self._until_done(lambda: self._port.keep_table(_SERVICE, rows))
+        await self._save([item for item in part if isinstance(item, Save)])
         for item in part:
-            await self._do(item)
+            await self._safely(item, partial(self._do, item))
             await self._rest()
+
+    async def _save(self, saves: list[Save]) -> None:
+        if not saves:
+            return
+        rows = {TABLES + each.key: each.value for each in saves}
+        try:
+            await self._until_done(lambda: self._port.keep_table(_SERVICE, rows))
+        except Exception:  # a bug: it costs the rows that it is about
+            for each in saves:
+                row = {TABLES + each.key: each.value}
+                keep = partial(self._port.keep_table, _SERVICE, row)
+                await self._safely(each, partial(self._until_done, keep))
+
+    async def _safely(self, item: Item, work: Callable[[], Awaitable[None]]) -> None:
+        """A bug costs this item alone, and nobody waits for it."""
+        try:
+            await work()
+        except Exception as error:
+            self._failed(item, error)
+
+    def _failed(self, item: Item, error: Exception) -> None:
+        words = f"{type(error).__name__}: {error}"
+        what = name_of(item)
+        self._runtime.note(
+            "error", "an internal action of the overlay failed", action=what, error=words
+        )
+        connection = None
+        if isinstance(item, Received):
+            connection = item.connection
+            item.done()
+        elif isinstance(item, NeighbourUp):  # both sides begin anew
+            connection = self._connections.get(item.link)
+        elif not isinstance(item, Effect):
+            item.answer(None)
+        if connection is not None:
+            self._links.refuse(connection, internal_error(words))
 
     async def _rest(self) -> None:
         """What neighbours send at once may take seconds to do: nobody else waits for all of it."""
@@ -174,8 +208,8 @@ class Performer:
                     connection.send(message)
             case CloseLink(link, error):
                 self._links.close_link(link, error)
-            case (Connection() as connection, message):
-                self._receive_of_neighbour(connection, message)
+            case Received():
+                self._receive(item)
             case NeighbourUp(broker, link):
                 await self._until_done(lambda: neighbours.link_id_of(broker))
                 neighbours.up(broker, self._connections.get(link))
@@ -208,31 +242,93 @@ class Performer:
             )
 
     async def _until_done(self, work: Callable[[], Awaitable[object]]) -> None:
-        """Tried until the disk has room. What comes after waits for it."""
-        while not self._is_closed:
-            try:
-                await work()
-                return
-            except NoSuchSubscription:
-                return  # an operator has removed it
-            except ShuttingDown:
-                return
-            except TocsinError as error:
-                self._runtime.note("error", "routing is held up", why=error.problem)
-                await self._runtime.sleep(RETRY_S)
+        """Tried until the disk has room. What comes after waits for it, if it rests on it."""
+        pause_s = RETRY_S
+        try:
+            while not self._is_closed:
+                try:
+                    await work()
+                    return
+                except NoSuchSubscription:
+                    return  # an operator has removed it
+                except ShuttingDown:
+                    return
+                except TocsinError as error:
+                    self._hold_up(error)
+                    await self._runtime.sleep(pause_s)
+                    pause_s = min(2 * pause_s, RETRY_S_MAX)
+        finally:
+            was_held_up, self._held_up = self._held_up is not None, None
+            if was_held_up and not self._is_closed:
+                self._runtime.note("info", "routing goes on: what it has to save is saved")
 
-    def _receive_of_neighbour(self, connection: Connection, message: LinkMessage) -> None:
+    def _hold_up(self, error: TocsinError) -> None:
+        """Nothing can be saved for now. What neighbours say that rests on nothing of it goes on."""
+        if self._held_up is None:
+            self._held_up_s = self._runtime.elapsed_s()
+            self._runtime.note(
+                "error",
+                "routing is held up: changes of its tables are not saved, and go no further",
+                code=error.code,
+                why=error.problem,
+                remedy=error.remedy,
+            )
+            self._held_up = error
+            for part in self._parts:
+                for item in part:
+                    if isinstance(item, Received):
+                        self._go_ahead(item)
+            queue, self._queue = self._queue, []
+            self._backlog.items -= len(queue)
+            self.put(queue)
+        self._held_up = error
+
+    def _go_ahead(self, item: Item) -> bool:
+        """Do this now, if it rests on nothing that has to be saved: what neighbours send that are
+        up, in their order, and the ends of connections. True if it is done."""
+        match item:
+            case Received(connection, _, message) if message is not None:
+                neighbour = self._neighbours.find(connection.broker)
+                if neighbour is None or neighbour.connection is not connection:
+                    return False
+                try:
+                    self._receive(item)
+                except Exception as error:
+                    self._failed(item, error)
+                return True
+            case Send(link, Refuse() | Bye() as last) if link in self._connections:
+                self._connections[link].send(last)
+                return True
+            case CloseLink(link, reason):
+                self._links.close_link(link, reason)
+                return True
+            case _:
+                return False
+
+    def _receive(self, item: Received) -> None:
+        message = item.message
+        item.done()  # from now on it counts where it is kept, if it is
+        if message is not None:
+            self._receive_of_neighbour(item.connection, message, item.size)
+
+    def _receive_of_neighbour(
+        self, connection: Connection, message: LinkMessage, size: int
+    ) -> None:
         neighbour = self._neighbours.find(connection.broker)
         if neighbour is None or neighbour.connection is not connection:
             return  # its link has ended meanwhile
         try:
             match message:
                 case Events():
-                    neighbour.take(message)
+                    neighbour.take(message, size)
                 case Acknowledge(through):
                     neighbour.acknowledged(through)
+                case NotStored():
+                    neighbour.not_stored(message)
+                case Resume():
+                    neighbour.resume()
                 case Handover():
-                    self._handovers.receive(neighbour, message)
+                    self._handovers.receive(neighbour, message, size)
                 case HandedOver():
                     self._handovers.answered(message)
                 case _:
@@ -257,16 +353,3 @@ class Performer:
                 connection.send(done)
             return
         self._discovery.receive(connection.broker, message)
-
-
-def _parts(batch: list[Item]) -> Iterator[list[Item]]:
-    """The batch in parts, each of which ends where a neighbour is forgotten (what it wants if it
-    comes again is another matter) or, if it is large, after all that follows from a message."""
-    part: list[Item] = []
-    for item in batch:
-        part.append(item)
-        is_large = isinstance(item, Handled) and len(part) >= PART_ITEMS_MAX
-        if is_large or isinstance(item, NeighbourForgotten):
-            yield part
-            part = []
-    yield part

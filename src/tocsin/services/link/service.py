@@ -15,7 +15,6 @@ from tocsin.broker.runtime import Tasks, Timer
 from tocsin.errors import (
     BadLinkMessage,
     LinkRefused,
-    LinkTwice,
     RoutingTableFull,
     TocsinError,
 )
@@ -27,22 +26,24 @@ from tocsin.overlay.routing.links import Identity
 from tocsin.overlay.routing.router import Router
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link import handovers
-from tocsin.services.link.connection import Connection
+from tocsin.services.link.backlog import Backlog
+from tocsin.services.link.connection import Connection, check_only_one, slowest_of
 from tocsin.services.link.dialler import Dialler
 from tocsin.services.link.direct import DirectResults
+from tocsin.services.link.discovery_links import DiscoveryLinks
 from tocsin.services.link.handovers import Handovers
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.ignored import note_ignored
 from tocsin.services.link.info import overlay_info
+from tocsin.services.link.items import Received
 from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
-from tocsin.services.link.performer import TABLES, Handled, Performer
+from tocsin.services.link.performer import TABLES, Performer
 from tocsin.services.link.rights import check_entry, session_of
 from tocsin.services.link.transport import Connector, Receiver, Transport
 from tocsin.services.link.views import OverlayInfo
 from tocsin.wire.link.codec import LinkMessage
-from tocsin.wire.link.discovery_messages import DiscoveryMessage
 from tocsin.wire.link.messages import (
     DATA_FORMAT,
     Acknowledge,
@@ -54,12 +55,14 @@ from tocsin.wire.link.messages import (
     Hello,
     Ignored,
     MessageBase,
+    NotStored,
     Refuse,
+    Resume,
     Welcome,
 )
 
 TICK_S = 1.0
-_OF_NEIGHBOURS = (Events, Acknowledge, Handover, HandedOver)
+_OF_NEIGHBOURS = (Events, Acknowledge, NotStored, Resume, Handover, HandedOver)
 
 _SERVICE = internal("link")
 
@@ -86,9 +89,16 @@ class LinkService:
         own = Identity(ids.broker, ids.log, DATA_FORMAT, agent, runtime.new_id())
         self.router = router = Router(own, options.routing)
         router.check_entry = self._check_entry
+        self._backlog = Backlog(options.received_bytes_max, options.received_bytes_total_max)
         self._dialler = Dialler(runtime, connector, options.peers, options.reconnect, self._open)
         self.neighbours = Neighbours(
-            port, router, discovery.driver, ids, options.batch_events_max, self._dialler.linked
+            port,
+            router,
+            discovery.driver,
+            ids,
+            options.batch_events_max,
+            self._dialler.linked,
+            self._backlog,
         )
         origin, room = (ids.broker, ids.log), options.waiting_bytes_max // 2
         self.handovers = Handovers(port, origin, router, self.neighbours, room)
@@ -98,7 +108,13 @@ class LinkService:
         self._connections: dict[int, Connection] = {}
         self._numbers = 0
         self._performer = Performer(
-            port, self, self._connections, self.neighbours, self.handovers, discovery.driver
+            port,
+            self,
+            self._connections,
+            self.neighbours,
+            self.handovers,
+            discovery.driver,
+            self._backlog,
         )
         self._local = LocalSubscriptions(port, self._route_local)
         self._tasks = Tasks(runtime)
@@ -137,10 +153,11 @@ class LinkService:
         for neighbour in self.neighbours:
             if neighbour.link_id:
                 self._port.want(_SERVICE, neighbour.link_id, {})
-        self._discovery.driver.links = self
+        links = DiscoveryLinks(self.router, self.neighbours, self._direct, self._perform)
         core = self._discovery.driver.core
         core.is_behind, core.may_connect_to = self.router.is_behind, self._direct.may_connect_to
-        self._discovery.round_trip_of = self.round_trip_s
+        self._discovery.driver.links = links
+        self._discovery.round_trip_of = links.round_trip_s
         if self.address is not None:
             self._discovery.set_reply_to(self.address)
         self._is_started = True
@@ -176,11 +193,20 @@ class LinkService:
         self._numbers += 1
         number = self._numbers
         connection = Connection(
-            number, transport, self._runtime, self._options, self, peer_address=address
+            number,
+            transport,
+            self._runtime,
+            self._options,
+            self,
+            self._backlog.share(),
+            peer_address=address,
         )
         self._connections[number] = connection
         self._set_timer()
-        if address:  # whoever connects speaks first: it may only want to leave results
+        obstacle = self._performer.obstacle
+        if obstacle is not None:
+            self.refuse(connection, obstacle)
+        elif address:  # whoever connects speaks first: it may only want to leave results
             self._greet(connection, leaving)
         return connection
 
@@ -200,16 +226,16 @@ class LinkService:
             )
         )
 
-    def received(self, connection: Connection, message: LinkMessage) -> None:
+    def received(self, connection: Connection, message: LinkMessage, size: int) -> None:
         """A message that is not about the connection itself."""
         try:
             named = message.broker if isinstance(message, Hello | Direct) else connection.broker
             self._port.check(session_of(connection), Action.MANAGE, f"link/{named}")
-            self._receive(connection, message)
+            self._receive(connection, message, size)
         except TocsinError as error:
             self.refuse(connection, error)
 
-    def _receive(self, connection: Connection, message: LinkMessage) -> None:
+    def _receive(self, connection: Connection, message: LinkMessage, size: int) -> None:
         if not connection.is_routed and not self._is_first(connection, message):
             return
         if isinstance(message, Hello) and not connection.broker:
@@ -229,10 +255,11 @@ class LinkService:
                 "a message of discovery before the handshake",
                 remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
             )
-        if not isinstance(message, MessageBase) or isinstance(message, _OF_NEIGHBOURS):
-            self._performer.put([(connection, message)])
-        connection.unhandled += 1
-        self._performer.put([Handled(connection)])
+        is_of_neighbour = isinstance(message, _OF_NEIGHBOURS) or not isinstance(
+            message, MessageBase
+        )
+        connection.backlog.add(size)
+        self._performer.put([Received(connection, size, message if is_of_neighbour else None)])
 
     def _check_entry(self, link: int, table: str, filter: Filter) -> None:
         """Raise NotAllowed for an entry that whoever is at this link may not make."""
@@ -260,24 +287,12 @@ class LinkService:
         """Raise LinkTwice if another connection with its broker is alive. Only one that has proved
         whose it is counts: anybody may say that it is somebody."""
         now_s = self._runtime.elapsed_s()
-        for other in self._connections.values():
-            if other is connection:
-                continue
-            is_alive = now_s - other.heard_s < 1.5 * self._options.heartbeat_s
-            is_proved = self.router.neighbour(other.number) == connection.broker
-            if not is_proved or not is_alive:
-                continue
-            if other.instance != connection.instance:
-                raise LinkTwice(
-                    f"a broker with the id {connection.broker} is connected from "
-                    f"{other.transport.peer}, and this is another one",
-                    remedy="Start the copy of its data directory with an empty one.",
-                )
-            if other.is_outgoing == connection.is_outgoing:
-                raise LinkTwice(
-                    f"{connection.broker} is connected already, by {other.transport.peer}",
-                    remedy="Remove one of the two --peer settings that name it.",
-                )
+        others = [
+            each
+            for each in self._connections.values()
+            if self.router.neighbour(each.number) == connection.broker
+        ]
+        check_only_one(connection, others, now_s - 1.5 * self._options.heartbeat_s)
 
     def invalid(self, connection: Connection, error: TocsinError) -> None:
         self.refuse(connection, error)
@@ -332,6 +347,9 @@ class LinkService:
             error = neighbour.overdue(now_s, excused_s, self._options.acknowledge_s)
             if error is not None and neighbour.connection is not None:
                 self.refuse(neighbour.connection, error)
+        slowest = slowest_of(self._connections.values(), self._options.waiting_bytes_total_max)
+        if slowest is not None:
+            slowest.abort_slow()
         self._perform(self.router.tick(self.neighbours.now_ns(), int(now_s * NS_PER_S)))
         self._set_timer()
 
@@ -355,26 +373,6 @@ class LinkService:
                 if neighbour is not None:
                     neighbour.error = error
             connection.close(error)
-
-    # What discovery sends
-
-    def send(self, neighbour: str, message: DiscoveryMessage) -> None:
-        self.neighbours.send(neighbour, message)
-
-    def send_direct(self, broker: str, address: str, message: DiscoveryMessage) -> None:
-        self._direct.send(broker, address, message)
-
-    def ignored(self, neighbour: str, error: TocsinError) -> None:
-        self._perform(self.router.ignored(neighbour, error))
-
-    def round_trip_s(self, broker: str) -> float | None:
-        """To the neighbour on the way to a broker, by the last heartbeat."""
-        way = self.router.way_to(broker)
-        neighbour = None if way is None else self.neighbours.find(way)
-        if neighbour is None or neighbour.connection is None:
-            return None
-        round_trip_ms = neighbour.connection.round_trip_ms
-        return None if round_trip_ms is None else round_trip_ms / 1e3
 
     # What people ask
 

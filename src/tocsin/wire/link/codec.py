@@ -83,12 +83,16 @@ class LinkReader:
 
         If both, the messages come first: then `refusal` is set, and the next call raises it.
         """
+        return [message for message, _ in self.read_sized(data)]
+
+    def read_sized(self, data: bytes) -> list[tuple[LinkMessage, int]]:
+        """The same, each with the number of its bytes."""
         if self._refusal is not None:
             raise self._refusal
-        found: list[LinkMessage] = []
+        found: list[tuple[LinkMessage, int]] = []
         for body in self._splitter.split(data):
             try:
-                found.append(decode(body))
+                found.append((decode(body), len(body)))
             except BadLinkMessage as error:
                 self._refusal = error
                 if not found:

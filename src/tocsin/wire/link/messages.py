@@ -25,6 +25,7 @@ FILTER_CHARS_MAX = 64 << 10  # as much as a request of a subscription may be
 ENTRY_ID_CHARS_MAX = 256
 EVENTS_MAX = 10_000  # in one batch
 BATCHES_MAX = 8  # sent and not yet acknowledged
+UNACKNOWLEDGED_BYTES_MAX = 16 << 20  # and of those batches together, or one that is larger
 HOPS_MAX = 255  # a path through an overlay is no longer; what has come further, has gone in circles
 
 BrokerId = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{1,64}\Z")]
@@ -190,6 +191,18 @@ class Acknowledge(MessageBase, frozen=True):
     through: Number
 
 
+class NotStored(MessageBase, frozen=True):
+    """What was sent and is not acknowledged is not on the disk of whoever sends this, for this
+    reason, and is not kept. Nor will be what comes before a Resume."""
+
+    code: Text
+    reason: Text
+
+
+class Resume(MessageBase, frozen=True):
+    """Answers NotStored, after a while: what was not acknowledged follows again."""
+
+
 class Handover(MessageBase, frozen=True):
     """Events that were kept for a broker while it could not be reached, and that the brokers
     between may have already. Passed on towards `to`, and answered from there."""
@@ -245,6 +258,8 @@ Message = (
     | Forget
     | Events
     | Acknowledge
+    | NotStored
+    | Resume
     | Handover
     | HandedOver
     | Direct

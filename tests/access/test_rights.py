@@ -17,11 +17,10 @@ from soap_walk import answer_to
 from tocsin.access.decision import Action, Decide, allow_all, deny_all, not_allowed
 from tocsin.access.session import BROKER, Session, anonymous, internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.registry import Change
 from tocsin.drivers import http
 from tocsin.errors import NoSuchSubscription, NotAllowed
 from tocsin.event.event import Event
-from tocsin.event.subscription import Kind
+from tocsin.event.subscription import Change, Kind
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import write

@@ -6,9 +6,8 @@ from broker.harness import Hand, event, pushes
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.registry import Change
 from tocsin.broker.unreachable import EARLY_LANES_MAX
-from tocsin.event.subscription import State
+from tocsin.event.subscription import Change, State
 
 S = 1_000_000_000
 SINK = "http://sink/"

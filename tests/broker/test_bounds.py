@@ -15,7 +15,6 @@ from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.effects import LogLine, Pulled, ReadLog, Reply, StreamOut
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.push_lanes import LINE_SPARE
-from tocsin.broker.registry import Change
 from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.broker.subscriber import Subscriber
 from tocsin.broker.timers import Timers
@@ -24,7 +23,7 @@ from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Config, Kind, State, Subscription
+from tocsin.event.subscription import Change, Config, Kind, State, Subscription
 from tocsin.wire.cloudevents.webhook import Refused
 
 DOWN = Failed("connection refused")

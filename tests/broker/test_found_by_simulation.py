@@ -11,12 +11,12 @@ from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Commit, ReadLog, Reply, StreamDropped, StreamOut
 from tocsin.broker.numbering import Numbering
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.registry import Change
 from tocsin.errors import Busy, DiskFull, NoSuchDeadLetter, NoSuchSubscription, RedriveFailed
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Append
 from tocsin.event.subscription import (
+    Change,
     Config,
     Kind,
     SoapTerms,

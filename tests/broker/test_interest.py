@@ -10,11 +10,10 @@ from broker.harness import Hand, event, pushes
 from tocsin.broker import interest as interest_module
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.interest import Interest
-from tocsin.broker.registry import Change
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.concept_filter import concepts_filter
 from tocsin.event.filter import EVERYTHING, AnyOf, ByConcept, Filter, Sql, TopicIs
-from tocsin.event.subscription import State
+from tocsin.event.subscription import Change, State
 from tocsin.event.topic import TopicPattern
 from tocsin.matching.covering import intersects
 from tocsin.wire.cloudevents.webhook import Allowed

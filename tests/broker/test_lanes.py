@@ -11,11 +11,10 @@ from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Commit
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.registry import Change
 from tocsin.errors import (
     NoSuchSubscription,
 )
-from tocsin.event.subscription import State
+from tocsin.event.subscription import Change, State
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 DOWN = Failed("connection refused")

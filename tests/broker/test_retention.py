@@ -5,8 +5,7 @@ from __future__ import annotations
 from broker.harness import Hand, event, seqs
 from tocsin.broker.effects import Pulled
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.registry import Change
-from tocsin.event.subscription import State
+from tocsin.event.subscription import Change, State
 
 
 def test_retention_does_not_pass_somebody_who_still_waits_for_it() -> None:

@@ -6,7 +6,7 @@ from broker.harness import Hand, S, event, only, pushes
 from tocsin.broker.delivery.deadletter import from_record
 from tocsin.broker.delivery.outcome import Answered
 from tocsin.broker.effects import CloseSubscription, Push
-from tocsin.broker.registry import Change
+from tocsin.event.subscription import Change
 
 
 def sent(hand: Hand) -> Push:

@@ -18,12 +18,11 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Subscription
+from tocsin.event.subscription import Change, Subscription
 from tocsin.services.publishing import publish as publishing
 from tocsin.services.streams.event_stream import EventStream
 from tocsin.services.subscriptions.subscriptions import PullRequest, Subscriptions
 from tocsin.sim import services as simulated_services
-from tocsin.wire.api.subscription_request import SubscriptionChange
 from tocsin.wire.cloudevents.write import structured_of
 from tocsin.wire.sse import sse_event
 
@@ -68,7 +67,7 @@ def answer_a_change_before_the_commit(patch: pytest.MonkeyPatch) -> None:
     change = Subscriptions._change
 
     async def hasty(
-        self: Subscriptions, session: Session, was: Subscription, asked: SubscriptionChange
+        self: Subscriptions, session: Session, was: Subscription, asked: Change
     ) -> SubscriptionView:
         runtime = self._port.runtime
         runtime.spawn(_quietly(change(self, session, was, asked)))
@@ -98,7 +97,7 @@ def forget_the_limits_of_a_change(patch: pytest.MonkeyPatch) -> None:
     change = Subscriptions._change
 
     async def forgetful(
-        self: Subscriptions, session: Session, was: Subscription, asked: SubscriptionChange
+        self: Subscriptions, session: Session, was: Subscription, asked: Change
     ) -> SubscriptionView:
         return await change(self, session, was, msgspec.structs.replace(asked, config=None))
 

@@ -7,10 +7,9 @@ import pytest
 from tocsin.broker.delivery.outcome import Answered
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Push
-from tocsin.broker.registry import Change
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Config, Kind, Subscription
+from tocsin.event.subscription import Change, Config, Kind, Subscription
 from tocsin.sim.checks.attempts import AttemptCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord, Uncertain
 from tocsin.sim.workload import POOL

@@ -24,7 +24,7 @@ from tocsin.broker.log_order import LogOrder
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.push_lanes import PushLanes
-from tocsin.broker.registry import Change, Registry
+from tocsin.broker.registry import Registry
 from tocsin.broker.retention import Retention
 from tocsin.broker.service_state import ServiceState
 from tocsin.broker.skipped_filters import SkippedFilters
@@ -37,7 +37,7 @@ from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Arrival, StateChange, Stored
-from tocsin.event.subscription import Subscription
+from tocsin.event.subscription import Change, Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 DISK_FULL_PAUSE_NS = 1_000_000_000  # between tries to save what only the broker itself wants saved

@@ -18,7 +18,6 @@ from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.trust import plain_address
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
 from tocsin.broker.log import StoreReader
-from tocsin.broker.registry import Change
 from tocsin.broker.runtime import Runtime, Signal
 from tocsin.broker.service_port import ServicePort
 from tocsin.broker.state import no_such_subscription
@@ -28,7 +27,7 @@ from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Arrival, Stored
-from tocsin.event.subscription import Kind, Subscription
+from tocsin.event.subscription import Change, Kind, Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
@@ -22,23 +22,11 @@ from tocsin.errors import TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING, NOTHING, Filter
 from tocsin.event.stored import START_AT_END
-from tocsin.event.subscription import Config, Kind, Subscription, definition
+from tocsin.event.subscription import Change, Kind, Subscription, definition
 from tocsin.event.subscription import State as SubscriptionState
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 Name = TypeVar("Name", bound=Hashable)
-
-
-class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client asks to change of a subscription; what is left out stays."""
-
-    state: SubscriptionState | None = None
-    expires_ns: int | UnsetType | None = UNSET
-    filters: msgspec.Raw | None = None
-    filter: Filter | None = None  # the same, ready to use
-    sink: str | None = None
-    config: Config | None = None
-    is_there: bool = False  # it was its own sink that asked: no need to wait with the next try
 
 
 class Registry:

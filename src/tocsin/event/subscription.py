@@ -5,6 +5,9 @@ from __future__ import annotations
 from enum import Enum
 
 import msgspec
+from msgspec import UNSET, UnsetType
+
+from tocsin.event.filter import Filter
 
 BLACKBOARD = "blackboard"  # a mode of delivery: concept-value pairs, those asked for alone
 
@@ -74,6 +77,18 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_minute: int | None = None  # what the sink allowed in its handshake
     soap: SoapTerms | None = None  # of one that was made by SOAP
     neighbour: str | None = None  # of a link: the id of the broker at its other end
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client asks to change of a subscription; what is left out stays."""
+
+    state: State | None = None
+    expires_ns: int | UnsetType | None = UNSET
+    filters: msgspec.Raw | None = None
+    filter: Filter | None = None  # the same, ready to use
+    sink: str | None = None
+    config: Config | None = None
+    is_there: bool = False  # it was its own sink that asked: no need to wait with the next try
 
 
 _encode = msgspec.json.Encoder().encode

@@ -14,13 +14,12 @@ from tocsin.access.session import Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Accepted, Pulled, Token
 from tocsin.broker.port import BrokerPort, Engine, Replier
-from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchBox, NoSuchSubscription
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Arrival, Stored
-from tocsin.event.subscription import Kind, Subscription
+from tocsin.event.subscription import Change, Kind, Subscription
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.runtime import Observer, SimRuntime

@@ -14,12 +14,11 @@ import msgspec
 from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.registry import Change
 from tocsin.broker.runtime import Semaphore
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchPublisher, NoSuchSubscription
 from tocsin.event.concept_filter import concepts_filter
-from tocsin.event.subscription import BLACKBOARD, Config, Kind, State, Subscription
+from tocsin.event.subscription import BLACKBOARD, Change, Config, Kind, State, Subscription
 
 BATCH = 100  # messages in one POST
 

@@ -7,11 +7,10 @@ from typing import Final
 import msgspec
 
 from tocsin.broker.delivery.address import SOAP_TCP, scheme_of
-from tocsin.broker.registry import Change
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.instant import LATEST_NS
-from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription
+from tocsin.event.subscription import Change, Config, Kind, SoapTerms, Subscription
 from tocsin.services.eventing.enumeration import Enumeration
 from tocsin.services.eventing.heartbeats import Heartbeats
 from tocsin.services.eventing.subscription_ends import SubscriptionEnds

@@ -16,14 +16,13 @@ import msgspec
 
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.registry import Change
 from tocsin.broker.runtime import new_uuid
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchBox, TooLarge, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.instant import NS_PER_S
-from tocsin.event.subscription import Config, Kind, Subscription
+from tocsin.event.subscription import Change, Config, Kind, Subscription
 from tocsin.services.mailbox.box_reader import BoxReader, Taken
 from tocsin.wire.msgbox.content import BoxMessage, box_event, box_filters, token_of
 

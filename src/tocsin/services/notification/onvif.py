@@ -15,11 +15,10 @@ import tocsin
 from tocsin.access.decision import Action
 from tocsin.access.session import internal
 from tocsin.broker.boxes import PULL_EVENTS_MAX
-from tocsin.broker.registry import Change
 from tocsin.errors import NoSuchBox, TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.instant import LATEST_NS, NS_PER_S
-from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription
+from tocsin.event.subscription import Change, Config, Kind, SoapTerms, Subscription
 from tocsin.services.mailbox.box_reader import BoxReader
 from tocsin.services.notification.properties import producer_properties
 from tocsin.services.soap.call import Handler, Handlers, Reply, Request

@@ -11,13 +11,12 @@ import msgspec
 
 from tocsin.access.decision import Action
 from tocsin.broker.log import StoreReader
-from tocsin.broker.registry import Change
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Kind, SoapTerms, State, Subscription
+from tocsin.event.subscription import Change, Kind, SoapTerms, State, Subscription
 from tocsin.event.topic import TopicPattern
 from tocsin.services.mailbox.local_delivery import is_own_box
 from tocsin.services.soap.call import Handlers, Reply, Request

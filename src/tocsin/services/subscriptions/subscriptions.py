@@ -13,18 +13,16 @@ from tocsin.broker.delivery.sinks import Sink, Sinks
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.registry import Change
 from tocsin.broker.state import no_such_subscription
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import BadSubscription, BadToken, NoSuchSubscription
 from tocsin.event.instant import NS_PER_S
-from tocsin.event.subscription import Kind, State, Subscription
+from tocsin.event.subscription import Change, Kind, State, Subscription
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.subscription_request import (
     AfterTime,
     NewSubscription,
     Start,
-    SubscriptionChange,
     read_box,
     read_change,
     read_subscription,
@@ -132,9 +130,7 @@ class Subscriptions:
         asked = read_change(body, self._port.runtime.now_ns(), was.config, of_box=True)
         return await self._change(session, was, asked)
 
-    async def _change(
-        self, session: Session, was: Subscription, asked: SubscriptionChange
-    ) -> SubscriptionView:
+    async def _change(self, session: Session, was: Subscription, asked: Change) -> SubscriptionView:
         if was.kind is Kind.PUSH and (asked.sink is not None or asked.config is not None):
             sink = asked.sink or was.sink
             assert sink is not None, "a push subscription has a sink"
@@ -143,15 +139,7 @@ class Subscriptions:
             if asked.sink is not None:
                 self.check_sink(asked.sink, by_http=was.soap is not None)
         _check_batch(was, asked)
-        change = Change(
-            state=asked.state,
-            expires_ns=asked.expires_ns,
-            filters=asked.filters,
-            filter=asked.filter,
-            sink=asked.sink,
-            config=asked.config,
-        )
-        return await self._port.change(session, was.id, change, was.kind)
+        return await self._port.change(session, was.id, asked, was.kind)
 
     async def delete(self, session: Session, subscription_id: str) -> None:
         self.find(session, subscription_id)
@@ -225,7 +213,7 @@ def read_pull(raw_query: bytes) -> PullRequest:
     )
 
 
-def _check_batch(was: Subscription, asked: SubscriptionChange) -> None:
+def _check_batch(was: Subscription, asked: Change) -> None:
     terms, config = was.soap, asked.config
     if terms is None or config is None or config.batch <= 1:
         return

@@ -7,9 +7,8 @@ from typing import Generic, TypeVar
 
 from msgspec import UNSET
 
-from tocsin.broker.registry import Change
 from tocsin.event.event import Event
-from tocsin.event.subscription import Config, Kind, State, Subscription
+from tocsin.event.subscription import Change, Config, Kind, State, Subscription
 from tocsin.sim.workload import Want, want_of, wants
 
 T = TypeVar("T")

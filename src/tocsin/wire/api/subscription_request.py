@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import Filter
 from tocsin.event.instant import iso_duration_ns, rfc3339_ns
-from tocsin.event.subscription import BLACKBOARD, Config, State
+from tocsin.event.subscription import BLACKBOARD, Change, Config, State
 from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api import members
 from tocsin.wire.cloudevents.webhook import parse_secret
@@ -71,17 +71,6 @@ class NewSubscription(msgspec.Struct, frozen=True):
     expires_ns: int | None
 
 
-class SubscriptionChange(msgspec.Struct, frozen=True):
-    """What shall be different from now on."""
-
-    state: State | None = None
-    expires_ns: int | UnsetType | None = UNSET
-    filters: msgspec.Raw | None = None
-    filter: Filter | None = None
-    sink: str | None = None
-    config: Config | None = None
-
-
 def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
     """POST /subscriptions."""
     asked = members.read_object(body)
@@ -134,7 +123,7 @@ def _new(
 
 def read_change(
     body: bytes, now_ns: int, was: Config, *, of_box: bool, sink_was: str | None = None
-) -> SubscriptionChange:
+) -> Change:
     """PATCH /subscriptions/ID. In `config`, null sets back to the default; the rest stays, but for
     a batch that meant something else at the former sink."""
     asked = members.read_object(body)
@@ -159,7 +148,9 @@ def read_change(
     if "state" in asked:
         state = State(members.choice("state", asked["state"], CHANGEABLE_STATES))
     expires = _expires_ns(asked["expires"], now_ns) if "expires" in asked else UNSET
-    return SubscriptionChange(state, expires, filters, filter, sink, config)
+    return Change(
+        state=state, expires_ns=expires, filters=filters, filter=filter, sink=sink, config=config
+    )
 
 
 def _filters(value: object) -> tuple[msgspec.Raw, Filter]:

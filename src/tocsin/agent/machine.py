@@ -7,7 +7,7 @@ import os
 import platform
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 # It comes without types; all of it that is used is in this module and in `processes`.
 import psutil
@@ -26,6 +26,8 @@ LISTED_MAX = 256  # disks, interfaces, sensors ...: more than anybody reads one 
 ROOT = "/"
 SYSTEM_BLOCK_DEVICES = "/sys/block"
 
+T = TypeVar("T")
+
 _GUESTS = frozenset({"guest", "guest_nice"})  # counted in user and nice already
 _IMAGES = frozenset({"squashfs", "iso9660", "erofs", "cramfs"})  # full by nature
 _PRETENDED_DISKS = ("loop", "ram", "fd", "sr")
@@ -33,12 +35,12 @@ _PRETENDED_DISKS = ("loop", "ram", "fd", "sr")
 
 def described() -> dict[str, Any]:
     """What kind of machine it is, as attributes in a directory, as far as it is known."""
-    memory = _if_available(psutil.virtual_memory)
+    memory = if_available(psutil.virtual_memory)
     found = {
         "os": platform.system(),
         "release": platform.release(),
         "machine": platform.machine(),
-        "cores": _if_available(psutil.cpu_count),
+        "cores": if_available(psutil.cpu_count),
         "memory": {"value": memory.total, "unit": "B"} if memory else None,
     }
     return {name: value for name, value in found.items() if value}
@@ -59,11 +61,11 @@ def cpu_times() -> CpuTimes:
 
 def _frequency_mhz() -> float | None:
     """What the cores run at, on average; many containers and virtual machines do not know."""
-    found = _if_available(lambda: psutil.cpu_freq())
+    found = if_available(lambda: psutil.cpu_freq())
     return found.current if found and found.current else None
 
 
-def _if_available(ask: Callable[[], Any]) -> Any:
+def if_available(ask: Callable[[], T]) -> T | None:
     """The answer, or None where the system has none: a reading is worth having without it."""
     try:
         return ask()
@@ -73,7 +75,7 @@ def _if_available(ask: Callable[[], Any]) -> Any:
 
 def memory() -> Memory:
     found = psutil.virtual_memory()
-    swap = _if_available(psutil.swap_memory)
+    swap = if_available(psutil.swap_memory)
     return Memory(
         found.total,
         found.available,

@@ -5,8 +5,8 @@ Sizes are in GB, so that `disk > 120` is asked as in paper 001.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from tocsin.agent import machine
 from tocsin.agent.gpus import Gpu, gpus
@@ -14,7 +14,6 @@ from tocsin.event.value import Scalar
 
 GB: Final = 10**9
 
-T = TypeVar("T")
 
 # What a value that changes is at most: another one, which does not. None is without a limit.
 _CHANGING: Final[Mapping[str, str | None]] = {
@@ -82,21 +81,21 @@ def _fixed(processors: Sequence[Gpu]) -> dict[str, Any]:
 
 
 def _load() -> dict[str, float]:
-    load = _if_available(machine.load)
+    load = machine.if_available(machine.load)
     if load is None:
         return {}
     return {"load1": load.one, "load5": load.five, "load15": load.fifteen}
 
 
 def _memory() -> dict[str, float]:
-    memory = _if_available(machine.memory)
+    memory = machine.if_available(machine.memory)
     if memory is None:
         return {}
     return {"memory": _gb(memory.total), "free_memory": _gb(memory.available)}
 
 
 def _disk() -> dict[str, float]:
-    systems = (_if_available(machine.file_systems) or {}).values()
+    systems = (machine.if_available(machine.file_systems) or {}).values()
     total = sum(each.total for each in systems)
     free = sum(each.available for each in systems)
     return {"disk": _gb(total), "free_disk": _gb(min(free, total))} if total else {}
@@ -108,14 +107,6 @@ def _gpu(processors: Sequence[Gpu]) -> dict[str, float]:
     found = {"gpu_memory": _gb(total), "free_gpu_memory": _gb(max(0, total - used))}
     usages = [each.usage for each in processors if each.usage is not None]
     return found | ({"gpu_usage": sum(usages) / len(usages)} if usages else {})
-
-
-def _if_available(ask: Callable[[], T]) -> T | None:
-    """The reading, or None where the system has none."""
-    try:
-        return ask()
-    except Exception:  # psutil passes on whatever a file under /proc made of it
-        return None
 
 
 def _gb(size_bytes: int) -> float:

@@ -10,6 +10,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tocsin.archive.disk_sync import sync
 from tocsin.archive.file_names import UNFINISHED
 
 ROW_GROUP_ROWS: Final = 100_000
@@ -40,13 +41,13 @@ def write_file(
         ):
             for group in row_groups(batches, schema):
                 writer.write_table(group, row_group_size=max(1, group.num_rows))
-        size = _sync(unfinished)
+        size = sync(unfinished)
         os.replace(unfinished, os.path.join(folder, name))
     except BaseException:
         with suppress(OSError):
             os.unlink(unfinished)
         raise
-    sync_folder(folder)
+    sync(folder)
     return size
 
 
@@ -73,12 +74,7 @@ def make_folder(path: str) -> None:
     make_folder(parent)
     with suppress(FileExistsError):
         os.mkdir(path)
-    sync_folder(parent)
-
-
-def sync_folder(path: str) -> None:
-    """Have the names in a directory on disk."""
-    _sync(path)
+    sync(parent)
 
 
 def sweep_unfinished(folder: str) -> None:
@@ -87,13 +83,3 @@ def sweep_unfinished(folder: str) -> None:
         for name in os.listdir(folder):
             if name.startswith(UNFINISHED) and name.endswith(".parquet"):
                 os.unlink(os.path.join(folder, name))
-
-
-def _sync(path: str) -> int:
-    """Have it on disk. Returns its size."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-        return os.fstat(descriptor).st_size
-    finally:
-        os.close(descriptor)

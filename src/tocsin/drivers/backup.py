@@ -24,6 +24,7 @@ import msgspec
 
 from tocsin import __version__
 from tocsin.archive.catalog import Catalog
+from tocsin.archive.disk_sync import sync, sync_tree
 from tocsin.archive.file_names import UNFINISHED
 from tocsin.drivers.monitor.schema import FILE_NAME as MONITOR_NAME
 from tocsin.errors.disk import BackupFailed, BadBackup, DataDirectoryInUse
@@ -95,9 +96,9 @@ def back_up(data: Path, archive: Path | None, out: Path, advance: Advance) -> Ma
         unfinished.mkdir(mode=DIRECTORY_MODE, parents=True)
         manifest = _copy_all(data, archive, unfinished, advance)
         _write(unfinished / MANIFEST_NAME, msgspec.json.format(msgspec.json.encode(manifest)))
-        _sync_tree(unfinished)
+        sync_tree(unfinished)
         os.rename(unfinished, out)
-        _sync(out.parent)
+        sync(out.parent)
     except OSError as error:
         raise BackupFailed(
             f"{error.filename or out}: {error.strerror or error}",
@@ -128,9 +129,9 @@ def restore(backup: Path, data: Path, next_seq: int | None, advance: Advance) ->
             _copy_checked(backup, file, unfinished, advance)
         if next_seq is not None:
             _skip_to(unfinished / LOG_NAME, next_seq)
-        _sync_tree(unfinished)
+        sync_tree(unfinished)
         os.rename(unfinished, data)  # also over an empty directory
-        _sync(data.parent)
+        sync(data.parent)
     except OSError as error:
         raise BackupFailed(
             f"{error.filename or data}: {error.strerror or error}",
@@ -348,18 +349,3 @@ def _write(path: Path, content: bytes) -> None:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _sync_tree(root: Path) -> None:
-    for folder, _, names in os.walk(root):
-        for name in names:
-            _sync(Path(folder, name))
-        _sync(Path(folder))

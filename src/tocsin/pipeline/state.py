@@ -23,6 +23,7 @@ from typing import Final
 import msgspec
 import pyarrow.parquet as pq
 
+from tocsin.archive.disk_sync import sync, sync_tree
 from tocsin.archive.file_names import format_range, parse_range
 from tocsin.archive.last_event import LastEvent
 from tocsin.errors.pipeline import BadPipelineOption, NoTables, PipelineBusy
@@ -218,7 +219,7 @@ class State:
         if target.exists():
             self._remove(target)
         os.rename(directory, target)
-        sync_directory(self.partials_directory)
+        sync(self.partials_directory)
         self._remove_covered(facts, target)
         return Partial(target, facts)
 
@@ -272,23 +273,3 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         unfinished.unlink(missing_ok=True)  # where the disk is full, its room is needed
         raise
-
-
-def sync_directory(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def sync_tree(path: Path) -> None:
-    """Spark writes files and does not wait for the disk; we do, before anybody relies on them."""
-    for folder, _, names in os.walk(path):
-        for name in names:
-            handle = os.open(os.path.join(folder, name), os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-        sync_directory(Path(folder))

@@ -14,10 +14,11 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from tocsin.archive.disk_sync import sync
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.file_names import UNFINISHED, date_of, format_date, format_range
 from tocsin.archive.parquet_reader import COUNT_KEY, DATE_KEY, FIRST_KEY, LAST_KEY
-from tocsin.archive.parquet_writer import ROW_GROUP_ROWS, sync_folder, write_file
+from tocsin.archive.parquet_writer import ROW_GROUP_ROWS, write_file
 from tocsin.errors.disk import DataDirectoryUnusable
 from tocsin.errors.settings import BadSetting
 from tocsin.ontology import built_in
@@ -225,4 +226,4 @@ def _write_whole(path: Path, data: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)
-    sync_folder(str(path.parent))
+    sync(path.parent)

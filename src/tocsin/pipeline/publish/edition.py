@@ -14,8 +14,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tocsin.archive.disk_sync import sync, sync_tree
 from tocsin.errors.pipeline import PipelineFailed, QualityFailed
-from tocsin.pipeline.state import UNFINISHED, Window, sync_directory, sync_tree, write_whole
+from tocsin.pipeline.state import UNFINISHED, Window, write_whole
 from tocsin.tables.published import (
     CURRENT,
     MANIFEST,
@@ -88,7 +89,7 @@ class Edition:
         sync_tree(self.directory)
         final = self._versions / f"{self.number:06d}"
         os.rename(self.directory, final)
-        sync_directory(self._versions)
+        sync(self._versions)
         self._point_to(final)
         self._forget_old()
         return manifest
@@ -140,7 +141,7 @@ class Edition:
             swap.unlink()
         swap.symlink_to(final.relative_to(self._tables))
         os.replace(swap, self._tables / CURRENT)
-        sync_directory(self._tables)
+        sync(self._tables)
 
     @staticmethod
     def _link_once(path: Path, target: Path) -> None:

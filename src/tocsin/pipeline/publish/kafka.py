@@ -25,11 +25,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from tocsin.archive.disk_sync import sync_tree
 from tocsin.pipeline.kafka.client import client_settings
 from tocsin.pipeline.locations import KafkaLocation, on_this_disk
 from tocsin.pipeline.spark.schemas import table_schema
 from tocsin.pipeline.spark.spark_errors import cause_of, in_a_line
-from tocsin.pipeline.state import UNFINISHED, State, sync_tree, write_whole
+from tocsin.pipeline.state import UNFINISHED, State, write_whole
 from tocsin.tables.published import Published
 
 # Which tables, and what a row of each is known by. Not `events`, which Kafka may have had before,

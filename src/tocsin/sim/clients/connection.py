@@ -140,3 +140,24 @@ class Connection:
 
     def _due_ns(self) -> int:
         return self._world.now_ns + int(self._network.delay_ms() * NS_PER_MS)
+
+
+class ConnectionTransport:
+    """The broker's end of a connection, as its sessions of streams and sockets use it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.close = connection.close
+        self.abort = connection.abort
+        self.pause_reading = connection.pause_reading
+        self.resume_reading = connection.resume_reading
+
+    @property
+    def is_full(self) -> bool:
+        return self._connection.is_full
+
+    def hold(self, size: int) -> bool:
+        return True
+
+    def count_refused(self) -> None:
+        """No metric is looked at here."""

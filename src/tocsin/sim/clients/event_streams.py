@@ -15,7 +15,7 @@ from tocsin.access.session import anonymous
 from tocsin.errors import TocsinError
 from tocsin.services.streams.event_stream import EventStream
 from tocsin.sim.checks.stream import StreamCheck
-from tocsin.sim.clients.connection import Connection
+from tocsin.sim.clients.connection import Connection, ConnectionTransport
 from tocsin.sim.machine import Machine
 from tocsin.sim.workload import POOL, wants
 from tocsin.sim.world import Violation
@@ -27,39 +27,17 @@ FILTERS: Final = {b"": POOL[0], b"filter=level%20%3E%3D%205": POOL[3]}
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class StreamTransport:
+class StreamTransport(ConnectionTransport):
     """The broker's end of the connection."""
 
     def __init__(self, connection: Connection, reader: EventStreamReader) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._reader = reader
-
-    @property
-    def is_full(self) -> bool:
-        return self._connection.is_full
 
     def write(self, data: bytes) -> None:
         self._connection.to_client(partial(self._reader.arrived, self, data))
 
     begin = write
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def abort(self) -> None:
-        self._connection.abort()
-
-    def pause_reading(self) -> None:
-        """A reader sends nothing."""
-
-    def resume_reading(self) -> None:
-        """The same."""
-
-    def hold(self, size: int) -> bool:
-        return True
-
-    def count_refused(self) -> None:
-        """No metric is looked at here."""
 
 
 class EventStreamReader:

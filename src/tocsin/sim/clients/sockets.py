@@ -21,7 +21,7 @@ from tocsin.event.event import Event
 from tocsin.services.streams.transport import StreamTransport
 from tocsin.services.streams.websocket import UpgradeRequest, WebSocketSession
 from tocsin.sim.checks.stream import StreamCheck
-from tocsin.sim.clients.connection import Connection
+from tocsin.sim.clients.connection import Connection, ConnectionTransport
 from tocsin.sim.machine import Machine
 from tocsin.sim.services import Services
 from tocsin.sim.workload import POOL, draw_event, wants
@@ -39,19 +39,15 @@ Message = dict[str, Any]
 _decode = msgspec.json.Decoder().decode
 
 
-class SocketTransport:
+class SocketTransport(ConnectionTransport):
     """The broker's end of a WebSocket; the client's end of the protocol is here, too."""
 
     def __init__(self, connection: Connection, client: SocketClient) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._client = client
         self.protocol = WSConnection(ConnectionType.CLIENT)
         self.unanswered: deque[Event] = deque()  # as the broker's end sees it
         self._is_closing = False
-
-    @property
-    def is_full(self) -> bool:
-        return self._connection.is_full
 
     def write(self, data: bytes) -> None:
         self.protocol.receive_data(data)
@@ -81,24 +77,6 @@ class SocketTransport:
         session = self._connection.session
         assert isinstance(session, WebSocketSession)
         self._connection.to_broker(partial(session.received, self.protocol.send(event)))
-
-    def close(self) -> None:
-        self._connection.close()
-
-    def abort(self) -> None:
-        self._connection.abort()
-
-    def pause_reading(self) -> None:
-        self._connection.pause_reading()
-
-    def resume_reading(self) -> None:
-        self._connection.resume_reading()
-
-    def hold(self, size: int) -> bool:
-        return True
-
-    def count_refused(self) -> None:
-        """No metric is looked at here."""
 
 
 class SocketClient(ABC):

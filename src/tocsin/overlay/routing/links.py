@@ -85,11 +85,6 @@ def refusal_of(
     hello: Hello, own: Identity, reach: Reach, brokers_max: int, replacing: str
 ) -> TocsinError | None:
     """Why the sender cannot be a neighbour, or None if it can."""
-    if hello.broker == own.broker:
-        return LinkToItself(
-            f"the other side has the id of this broker, {own.broker}",
-            remedy="Name another broker as --peer, or start the copy with an empty data directory.",
-        )
     if hello.protocol != PROTOCOL_VERSION:
         return LinkVersion(
             f"{hello.broker} speaks version {hello.protocol} of the link protocol "
@@ -101,6 +96,11 @@ def refusal_of(
             f"{hello.broker} has data format {hello.data_format} ({hello.agent}), and this broker "
             f"{own.data_format} ({own.agent})",
             remedy="Update the older of the two.",
+        )
+    if hello.broker == own.broker:
+        return LinkToItself(
+            f"the other side has the id of this broker, {own.broker}",
+            remedy="Name another broker as --peer, or start the copy with an empty data directory.",
         )
     if hello.broker in hello.behind:
         return BadLinkMessage(

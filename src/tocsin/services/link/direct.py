@@ -20,7 +20,7 @@ from tocsin.errors import BadLinkMessage, TocsinError
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.transport import Connector, Transport
-from tocsin.wire.link.codec import LinkMessage, encode
+from tocsin.wire.link.codec import LinkMessage, encode, other_version
 from tocsin.wire.link.discovery_messages import DiscoveryMessage
 from tocsin.wire.link.messages import PROTOCOL_VERSION, Direct, MessageBase
 
@@ -127,10 +127,11 @@ class DirectResults:
 
     def accept(self, connection: Connection, message: Direct) -> None:
         """This connection is for results."""
-        if message.to != self._broker or message.protocol != PROTOCOL_VERSION:
+        if message.protocol != PROTOCOL_VERSION:
+            raise other_version(message.broker, message.protocol)
+        if message.to != self._broker:
             raise BadLinkMessage(
-                f"results for broker {message.to}, in version {message.protocol} of the protocol",
-                remedy=f"This is broker {self._broker}, version {PROTOCOL_VERSION}.",
+                f"results for broker {message.to}", remedy=f"This is broker {self._broker}."
             )
         connection.broker = message.broker
         connection.is_direct = True

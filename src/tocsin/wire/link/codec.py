@@ -11,12 +11,19 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.errors import BadLinkMessage, TocsinError
+from tocsin.errors import BadLinkMessage, LinkVersion, TocsinError
 from tocsin.wire.cloudevents.attributes import check_event
 from tocsin.wire.cloudevents.limits import Limits
 from tocsin.wire.framing import FrameSplitter, framed
 from tocsin.wire.link.discovery_messages import DiscoveryMessage
-from tocsin.wire.link.messages import EVENTS_MAX, Message, MessageBase, Relayed
+from tocsin.wire.link.messages import (
+    EVENTS_MAX,
+    PROTOCOL_VERSION,
+    Message,
+    MessageBase,
+    Number,
+    Relayed,
+)
 
 FRAME_BYTES_MAX = 16 << 20  # a batch of events, or everything about 10,000 brokers
 # Those of the frame: which events are too large, the broker decides that first accepted them.
@@ -25,12 +32,27 @@ EVENT_LIMITS = Limits(FRAME_BYTES_MAX, EVENTS_MAX, FRAME_BYTES_MAX)
 LinkMessage = Message | DiscoveryMessage
 
 
+class _FirstFields(msgspec.Struct, frozen=True, array_like=True):
+    """What the first message of every version begins with, after its name; the rest is not read."""
+
+    protocol: Number
+
+
+class _Hello(_FirstFields, frozen=True, tag="hello"):
+    """As a later version may have it."""
+
+
+class _Direct(_FirstFields, frozen=True, tag="direct"):
+    """As a later version may have it."""
+
+
 class _Discovery(MessageBase, frozen=True, tag="discovery"):
     body: msgspec.Raw
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Message | _Discovery).decode
+_decode_first = msgspec.msgpack.Decoder(_Hello | _Direct).decode
 _decode_discovery = msgspec.msgpack.Decoder(DiscoveryMessage).decode
 
 
@@ -42,7 +64,8 @@ def encode(message: LinkMessage) -> bytes:
 
 
 def decode(body: bytes) -> LinkMessage:
-    """The message in a frame's body, else BadLinkMessage."""
+    """The message in a frame's body, else BadLinkMessage; or LinkVersion if it is the first one of
+    another version of the protocol, which may have any form."""
     try:
         message: Message | _Discovery = _decode(body)
         if not isinstance(message, _Discovery):
@@ -50,7 +73,15 @@ def decode(body: bytes) -> LinkMessage:
         wrapped: DiscoveryMessage = _decode_discovery(message.body)
         return wrapped
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _invalid(str(error)) from None
+        raise _other_version(body) or _invalid(str(error)) from None
+
+
+def _other_version(body: bytes) -> LinkVersion | None:
+    try:
+        protocol = _decode_first(body).protocol
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return None if protocol == PROTOCOL_VERSION else other_version("the other side", protocol)
 
 
 def check_relayed(relayed: Relayed) -> None:
@@ -66,7 +97,7 @@ class LinkReader:
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._splitter = FrameSplitter(frame_bytes_max)
-        self._refusal: BadLinkMessage | None = None
+        self._refusal: BadLinkMessage | LinkVersion | None = None
 
     @property
     def waiting(self) -> int:
@@ -93,12 +124,20 @@ class LinkReader:
         for body in self._splitter.split(data):
             try:
                 found.append((decode(body), len(body)))
-            except BadLinkMessage as error:
+            except (BadLinkMessage, LinkVersion) as error:
                 self._refusal = error
                 if not found:
                     raise
                 break
         return found
+
+
+def other_version(who: str, protocol: int) -> LinkVersion:
+    return LinkVersion(
+        f"{who} speaks version {protocol} of the link protocol, and this broker version "
+        f"{PROTOCOL_VERSION}",
+        remedy="Update the older of the two.",
+    )
 
 
 def _invalid(problem: str) -> BadLinkMessage:

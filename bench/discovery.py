@@ -130,7 +130,7 @@ def first_covers(sizes: Sequence[int], rounds: int) -> list[dict[str, Any]]:
     for size in sizes:
         while len(kept) < size:
             region = request(dice)
-            if index.first_cover(region) is None:
+            if next(index.covering(region), None) is None:
                 index.add(len(kept), region)
                 table.add(len(kept), region)
                 kept.append(region)
@@ -138,12 +138,12 @@ def first_covers(sizes: Sequence[int], rounds: int) -> list[dict[str, Any]]:
             narrowed(dice, dice.choice(kept)) if number % 2 else request(dice)
             for number in range(max(50, 1_000_000 // size))
         ]
-        covers = [index.first_cover(each) for each in asked]
-        assert covers == [table.first_cover(each) for each in asked]
+        covers = [next(index.covering(each), None) for each in asked]
+        assert covers == [next(table.covering(each), None) for each in asked]
         taken_s = medians(
             {
                 name: lambda kept=kept, asked=asked: cpu_s_of(
-                    lambda: [kept.first_cover(each) for each in asked], SECONDS
+                    lambda: [next(kept.covering(each), None) for each in asked], SECONDS
                 )
                 for name, kept in (("index", index), ("scan", table))
             },

@@ -10,7 +10,7 @@ relations between them: `covers` and `overlaps`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, isnan
 from typing import Generic, Protocol, TypeVar
@@ -132,8 +132,8 @@ class Regions(Protocol[Key]):
     def remove(self, key: Key) -> None:
         """Forgets the region; nothing happens if there is none."""
 
-    def first_cover(self, region: Region, but_not: Collection[Key] = ()) -> Key | None:
-        """The oldest that covers the region, leaving out the keys given."""
+    def covering(self, region: Region) -> Iterator[Key]:
+        """Those that cover the region, the oldest first. Nothing may change while they are read."""
 
     def overlapping(self, request: Region) -> list[Key]:
         """Advertisements are kept: which of them the request overlaps, the oldest first."""
@@ -164,11 +164,8 @@ class RegionTable(Generic[Key]):
     def remove(self, key: Key) -> None:
         self._rows.pop(key, None)
 
-    def first_cover(self, region: Region, but_not: Collection[Key] = ()) -> Key | None:
-        for key, (wide, _) in self._rows.items():
-            if key not in but_not and covers(wide, region):
-                return key
-        return None
+    def covering(self, region: Region) -> Iterator[Key]:
+        return (key for key, (wide, _) in self._rows.items() if covers(wide, region))
 
     def overlapping(self, request: Region) -> list[Key]:
         return [key for key, (offered, _) in self._rows.items() if overlaps(request, offered)]

@@ -7,7 +7,7 @@ anything else. All of them equal a scan of the table by test.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Generic
 
@@ -65,16 +65,15 @@ class RegionIndex(Generic[Key]):
             if not self._offers[group]:
                 del self._offers[group]
 
-    def first_cover(self, region: Region, but_not: Collection[Key] = ()) -> Key | None:
+    def covering(self, region: Region) -> Iterator[Key]:
         if region.is_empty:  # everything covers it
-            return next((key for key in self._rows if key not in but_not), None)
+            return iter(self._rows)
         if self._covers is None:
             self._covers = self._interval_index(by_value=True)
         found = self._covers.containing(region)
-        if but_not and len(found):
-            left_out = [self._rows[key][0] for key in but_not if key in self._rows]
-            found = found[~np.isin(found, left_out)]
-        return self._keys[int(found.min())] if len(found) else None
+        found.sort()
+        keys = self._keys
+        return (keys[serial] for serial in found.tolist())
 
     def overlapping(self, request: Region) -> list[Key]:
         if request.is_empty or not self._rows:

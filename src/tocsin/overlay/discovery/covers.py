@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from itertools import islice
 from typing import Final
 
 from tocsin.overlay.discovery.context import Context
@@ -39,14 +40,11 @@ class CoverList:
             return None
         self._context.counters.covering_lookups += 1
         unusable = path.failed_covers | {path.id}  # A15
-        for _ in range(COVER_TRIES_MAX):
-            found = self._regions.first_cover(path.region, unusable)
-            if found is None:
-                return None
-            cover = self._paths[found]
+        found = (each for each in self._regions.covering(path.region) if each not in unusable)
+        for request_id in islice(found, COVER_TRIES_MAX):
+            cover = self._paths[request_id]
             if self._is_usable(cover, path, now_ns):
                 return cover
-            unusable.add(found)
         return None
 
     def _is_usable(self, cover: Path, path: Path, now_ns: int) -> bool:

@@ -16,6 +16,7 @@ from tocsin.sim.world import Violation
 from tocsin.wire.msgbox import write as msgbox
 from tocsin.wire.msgbox.read import box_id, dropped
 from tocsin.wire.soap.addressing import EndpointReference, write_headers
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import Envelope, content_type, read_envelope, write_envelope
 from tocsin.wire.soap.names import WSA2005, WSE04, WSN13, WSRM11
 from tocsin.wire.wsrm.messages import CreateSequence, CreateSequenceResponse, Sequence, action
@@ -235,11 +236,11 @@ class SoapSubscriber(SoapCaller):
         if self._is_eventing:
             name = "Unsubscribe" if ends else "Renew"
             inside = b"" if ends else b"<e:Expires>PT1H</e:Expires>"
-            body, verb = _element(b"e", WSE04, name, inside), f"{WSE04}/{name}"
+            body, verb = element("e", WSE04, name, inside), f"{WSE04}/{name}"
         else:
             name = "Unsubscribe" if ends else "Renew"
             inside = b"" if ends else b"<n:TerminationTime>PT1H</n:TerminationTime>"
-            body, verb = _element(b"n", WSN13, name, inside), _manager(f"{name}Request")
+            body, verb = element("n", WSN13, name, inside), _manager(f"{name}Request")
         self._send(path, body, lambda response: self._renewed(name, response), action=verb)
 
     def _renewed(self, name: str, response: Response | None) -> None:
@@ -350,7 +351,7 @@ def _eventing_subscribe(consumer: bytes, topic: bytes) -> bytes:
         b'<e:Delivery><e:NotifyTo xmlns:a="%b">%b</e:NotifyTo></e:Delivery>'
         b"<e:Expires>PT2H</e:Expires>"
     ) % (WSA2005.encode(), consumer)
-    return _element(b"e", WSE04, "Subscribe", inside)
+    return element("e", WSE04, "Subscribe", inside)
 
 
 def _notification_subscribe(consumer: bytes, topic: bytes) -> bytes:
@@ -359,12 +360,7 @@ def _notification_subscribe(consumer: bytes, topic: bytes) -> bytes:
         b'<n:TopicExpression Dialect="http://docs.oasis-open.org/wsn/t-1/TopicExpression/Full">'
         b"%b</n:TopicExpression></n:Filter>"
     ) % (WSA2005.encode(), consumer, topic)
-    return _element(b"n", WSN13, "Subscribe", inside)
-
-
-def _element(prefix: bytes, namespace: str, name: str, inside: bytes) -> bytes:
-    tag = b"%b:%b" % (prefix, name.encode())
-    return b'<%b xmlns:%b="%b">%b</%b>' % (tag, prefix, namespace.encode(), inside, tag)
+    return element("n", WSN13, "Subscribe", inside)
 
 
 def _producer(name: str) -> str:

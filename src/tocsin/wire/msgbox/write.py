@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import MSGBOX
 
@@ -31,16 +32,11 @@ def response_action(operation: str) -> str:
 
 def request(operation: str, box_id: str) -> bytes:
     """The body of a request; to make a box the original's clients name it in words of their own."""
-    return b'<msgbox:%b xmlns:msgbox="%b"><msgbox:MsgBoxId>%b</msgbox:MsgBoxId></msgbox:%b>' % (
-        operation.encode(),
-        REQUESTS.encode(),
-        escaped(box_id),
-        operation.encode(),
-    )
+    return element("msgbox", REQUESTS, operation, _box_id(box_id))
 
 
 def created(box_id: str) -> bytes:
-    return _response(CREATE, b"<msgbox:MsgBoxId>%b</msgbox:MsgBoxId>" % escaped(box_id))
+    return _response(CREATE, _box_id(box_id))
 
 
 def stored(*, is_stored: bool) -> bytes:
@@ -62,9 +58,8 @@ def _status(*, is_true: bool) -> bytes:
 
 
 def _response(operation: str, content: bytes) -> bytes:
-    return b'<msgbox:%bResponse xmlns:msgbox="%b">%b</msgbox:%bResponse>' % (
-        operation.encode(),
-        MSGBOX.encode(),
-        content,
-        operation.encode(),
-    )
+    return element("msgbox", MSGBOX, f"{operation}Response", content)
+
+
+def _box_id(box_id: str) -> bytes:
+    return b"<msgbox:MsgBoxId>%b</msgbox:MsgBoxId>" % escaped(box_id)

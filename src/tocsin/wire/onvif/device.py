@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tocsin.wire.onvif.events import capabilities as event_capabilities
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import ONVIF_DEVICE, ONVIF_EVENTS, ONVIF_SCHEMA
@@ -43,10 +44,7 @@ def wants_capabilities(envelope: Envelope) -> bool:
 
 def services(base: str, *, pull_points_max: int, with_capabilities: bool) -> bytes:
     """Which services there are, and where."""
-    device = b'<tds:Capabilities xmlns:tds="%b">%b</tds:Capabilities>' % (
-        ONVIF_DEVICE.encode(),
-        _CAPABILITIES,
-    )
+    device = element("tds", ONVIF_DEVICE, "Capabilities", _CAPABILITIES)
     found = b""
     for namespace, path, able in (
         (ONVIF_DEVICE, DEVICE_PATH, device),
@@ -145,10 +143,5 @@ def scopes() -> bytes:
 
 
 def _element(operation: str, content: bytes) -> bytes:
-    return b'<tds:%bResponse xmlns:tds="%b" xmlns:tt="%b">%b</tds:%bResponse>' % (
-        operation.encode(),
-        ONVIF_DEVICE.encode(),
-        ONVIF_SCHEMA.encode(),
-        content,
-        operation.encode(),
-    )
+    schema = b' xmlns:tt="%b"' % ONVIF_SCHEMA.encode()
+    return element("tds", ONVIF_DEVICE, f"{operation}Response", content, schema)

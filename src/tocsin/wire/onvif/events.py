@@ -10,6 +10,7 @@ from lxml import etree
 
 from tocsin.event.instant import rfc3339, xs_duration_ns
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault, escaped
 from tocsin.wire.soap.names import (
@@ -216,10 +217,4 @@ def unknown_operation(operation: str, namespace: str) -> SoapFault:
 
 
 def _element(name: str, content: bytes = b"") -> bytes:
-    return b'<tev:%b xmlns:tev="%b" xmlns:wsnt="%b">%b</tev:%b>' % (
-        name.encode(),
-        ONVIF_EVENTS.encode(),
-        WSN13.encode(),
-        content,
-        name.encode(),
-    )
+    return element("tev", ONVIF_EVENTS, name, content, b' xmlns:wsnt="%b"' % WSN13.encode())

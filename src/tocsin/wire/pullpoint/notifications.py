@@ -15,6 +15,7 @@ from tocsin import safexml
 from tocsin.event.event import Event
 from tocsin.wire.msgbox.content import BoxMessage
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import Envelope, elements, split
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import WSA2005, WSE11, WSMAN, WSN10, WSN12, WSN13
@@ -64,7 +65,7 @@ def _notification(payload: bytes, message: BoxMessage) -> bytes:
 
 def event_message(event: Event) -> bytes:
     """A notification message about an event of the broker's."""
-    return _element(notification_content(event, "wsn13", WSA2005))
+    return element("n", WSN13, "NotificationMessage", notification_content(event, "wsn13", WSA2005))
 
 
 def notification_message(
@@ -80,11 +81,6 @@ def notification_message(
     if producer is not None:
         inside = epr_content(producer, WSA2005)
         content += b"<n:ProducerReference>%b</n:ProducerReference>" % inside
-    return _element(b"%b<n:Message>%b</n:Message>" % (content, payload))
-
-
-def _element(content: bytes) -> bytes:
-    return b'<n:NotificationMessage xmlns:n="%b">%b</n:NotificationMessage>' % (
-        WSN13.encode(),
-        content,
+    return element(
+        "n", WSN13, "NotificationMessage", b"%b<n:Message>%b</n:Message>" % (content, payload)
     )

@@ -9,6 +9,7 @@ from lxml import etree
 
 from tocsin.errors import BadRequest, NoSuchBox, NoSuchSubscription, TocsinError
 from tocsin.wire.soap.addressing import EndpointReference, epr_content, read_epr
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import Envelope, elements, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import TOCSIN, WSA2005, WSN13, WSN13_ACTIONS
@@ -22,7 +23,6 @@ GET: Final = "GetMessages"
 DESTROY: Final = "DestroyPullPoint"
 
 _PORTS: Final = {CREATE: "CreatePullPoint", GET: "PullPoint", DESTROY: "PullPoint"}
-_NAMESPACE: Final = WSN13.encode()
 
 
 def request_action(operation: str) -> str:
@@ -43,16 +43,16 @@ def box_reference(address: str, token: str) -> EndpointReference:
 
 
 def create_request() -> bytes:
-    return _element(CREATE)
+    return element("wsnt", WSN13, CREATE)
 
 
 def get_request(maximum: int | None) -> bytes:
     number = b"" if maximum is None else b"<wsnt:MaximumNumber>%d</wsnt:MaximumNumber>" % maximum
-    return _element(GET, number)
+    return element("wsnt", WSN13, GET, number)
 
 
 def destroy_request() -> bytes:
-    return _element(DESTROY)
+    return element("wsnt", WSN13, DESTROY)
 
 
 def read_maximum(envelope: Envelope) -> int | None:
@@ -77,16 +77,18 @@ NUMBER_DIGITS_MAX: Final = 20
 
 def created(pull_point: EndpointReference, wsa: str) -> bytes:
     content = epr_content(pull_point, wsa or WSA2005)
-    return _element(f"{CREATE}Response", b"<wsnt:PullPoint>%b</wsnt:PullPoint>" % content)
+    return element(
+        "wsnt", WSN13, f"{CREATE}Response", b"<wsnt:PullPoint>%b</wsnt:PullPoint>" % content
+    )
 
 
 def messages(found: Iterable[bytes]) -> bytes:
     """`found` are NotificationMessage elements that stand alone."""
-    return _element(f"{GET}Response", b"".join(found))
+    return element("wsnt", WSN13, f"{GET}Response", b"".join(found))
 
 
 def destroyed() -> bytes:
-    return _element(f"{DESTROY}Response")
+    return element("wsnt", WSN13, f"{DESTROY}Response")
 
 
 def read_pull_point(envelope: Envelope) -> EndpointReference:
@@ -106,15 +108,6 @@ def _answer(envelope: Envelope) -> Element:
     if envelope.content is None:
         raise SoapFault("Receiver", "the answer is empty")
     return envelope.content
-
-
-def _element(name: str, content: bytes = b"") -> bytes:
-    return b'<wsnt:%b xmlns:wsnt="%b">%b</wsnt:%b>' % (
-        name.encode(),
-        _NAMESPACE,
-        content,
-        name.encode(),
-    )
 
 
 _FAULTS: Final = {

@@ -10,6 +10,7 @@ import msgspec
 from lxml import etree
 
 from tocsin import safexml
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import addressing_fault, escaped, quoted
 from tocsin.wire.soap.names import (
@@ -210,12 +211,7 @@ def write_headers(
         ("RelatesTo", relates_to),
     ):
         if text is not None:
-            out += b'<a:%b xmlns:a="%b">%b</a:%b>' % (
-                name.encode(),
-                wsa.encode(),
-                escaped(text),
-                name.encode(),
-            )
+            out += element("a", wsa, name, escaped(text))
     if reply_to is not None:
         out += b'<a:ReplyTo xmlns:a="%b"><a:Address>%b</a:Address></a:ReplyTo>' % (
             wsa.encode(),

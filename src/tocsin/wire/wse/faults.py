@@ -16,6 +16,7 @@ from tocsin.errors import (
     SinkRefused,
     TocsinError,
 )
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.fault import Code, SoapFault, detail_of, escaped, fault_of
 from tocsin.wire.soap.names import NAMESPACE_OF, WSE11, WSEN, WSMAN, WSMAN_URI
 from tocsin.wire.wse.messages import FORMATS, MODES
@@ -200,8 +201,4 @@ def _fault_detail(last_word: str) -> bytes:
 
 
 def _choices(spec: str, name: str, uris: Iterable[str]) -> bytes:
-    return b"".join(
-        b'<wse:%b xmlns:wse="%b">%b</wse:%b>'
-        % (name.encode(), NAMESPACE_OF[spec].encode(), escaped(uri), name.encode())
-        for uri in uris
-    )
+    return b"".join(element("wse", NAMESPACE_OF[spec], name, escaped(uri)) for uri in uris)

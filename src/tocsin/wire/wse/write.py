@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, attribute, epr_content
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import (
     NAMESPACE_OF,
@@ -66,15 +67,6 @@ def write(message: Message, wsa: str = "") -> bytes:
     return _WRITERS[type(message)](message, wsa)
 
 
-def element(
-    namespace: str, name: str, content: bytes = b"", attributes: bytes = b"", prefix: str = "wse"
-) -> bytes:
-    """An element that declares its own prefix, so that it may stand anywhere."""
-    tag = f"{prefix}:{name}".encode()
-    start = b'<%b xmlns:%b="%b"%b' % (tag, prefix.encode(), namespace.encode(), attributes)
-    return b"%b>%b</%b>" % (start, content, tag) if content else start + b"/>"
-
-
 def identifier(terms: SoapTerms, subscription_id: str) -> bytes:
     """The reference that names a subscription of ours, and comes back in a header.
 
@@ -83,20 +75,20 @@ def identifier(terms: SoapTerms, subscription_id: str) -> bytes:
     it from sending one, so it is given an element of ours.
     """
     if (terms.soap, terms.wsa) == ("1.2", WSA2005):
-        return element(TOCSIN, "SubscriptionId", escaped(subscription_id))
-    return element(NAMESPACE_OF[terms.spec], "Identifier", escaped(subscription_id))
+        return element("wse", TOCSIN, "SubscriptionId", escaped(subscription_id))
+    return element("wse", NAMESPACE_OF[terms.spec], "Identifier", escaped(subscription_id))
 
 
 def _eventing(spec: str, name: str, content: bytes = b"", attributes: bytes = b"") -> bytes:
-    return element(NAMESPACE_OF[spec], name, content, attributes)
+    return element("wse", NAMESPACE_OF[spec], name, content, attributes)
 
 
 def _management(name: str, content: bytes = b"", attributes: bytes = b"") -> bytes:
-    return element(WSMAN, name, content, attributes, "wsman")
+    return element("wsman", WSMAN, name, content, attributes)
 
 
 def _enumeration(name: str, content: bytes = b"") -> bytes:
-    return element(WSEN, name, content, b"", "wsen")
+    return element("wsen", WSEN, name, content)
 
 
 def _reference(spec: str, name: str, reference: EndpointReference | None, wsa: str) -> bytes:
@@ -126,7 +118,7 @@ def _subscribe(message: Subscribe, wsa: str) -> bytes:
         content += _management("SendBookmarks")
     if message.reliable:
         policy = WSRMP11 if message.reliable == WSRM11 else WSRMP10
-        content += element(policy, "RMAssertion", prefix="wsrmp")
+        content += element("wsrmp", policy, "RMAssertion")
     return _eventing(spec, "Subscribe", content)
 
 
@@ -154,7 +146,7 @@ def _expression(namespace: str, name: str, expression: Expression, inner: bytes 
     attributes = b"".join(attribute(f"xmlns:{own}", uri) for own, uri in bindings.items())
     if expression.dialect:
         attributes += attribute("Dialect", expression.dialect)
-    return element(namespace, name, escaped(expression.text) + inner, attributes, prefix)
+    return element(prefix, namespace, name, escaped(expression.text) + inner, attributes)
 
 
 def _subscribe_response(message: SubscribeResponse, wsa: str) -> bytes:
@@ -191,7 +183,7 @@ def _end(message: SubscriptionEnd, wsa: str) -> bytes:
 
 def _notify(message: Notify, wsa: str) -> bytes:
     named = attribute("actionURI", message.action) if message.action else b""
-    return element(WSE11, "Notify", message.payload, named)
+    return element("wse", WSE11, "Notify", message.payload, named)
 
 
 def bookmark(seq: int) -> bytes:

@@ -10,6 +10,7 @@ from tocsin.event.event import Event
 from tocsin.event.subscription import SoapTerms
 from tocsin.wire.soap.addressing import EndpointReference, epr_content, write_headers
 from tocsin.wire.soap.delivery import EventParts
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.mediation import action_of, message_id_of, payload_of
 from tocsin.wire.soap.names import NAMESPACE_OF, TOCSIN, USUAL_WSA, WSN10
@@ -79,11 +80,6 @@ def subscription_reference(
     Some clients echo no references, others post to one address whatever they were given.
     """
     tag, namespace = ("Identifier", WSN10) if spec == "wsn10" else ("SubscriptionId", TOCSIN)
-    parameter = b'<i:%b xmlns:i="%b">%b</i:%b>' % (
-        tag.encode(),
-        namespace.encode(),
-        escaped(subscription_id),
-        tag.encode(),
-    )
+    parameter = element("i", namespace, tag, escaped(subscription_id))
     address = f"{manager.rstrip('/')}/{subscription_id}"
     return EndpointReference(address, wsa, parameters=(parameter,))

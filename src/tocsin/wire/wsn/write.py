@@ -8,6 +8,7 @@ from typing import Final
 from tocsin.errors import BadSubscription
 from tocsin.event.instant import rfc3339
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.fault import escaped, quoted
 from tocsin.wire.soap.names import NAMESPACE_OF, WSRM11, WSRMP10, WSRMP11, XSI
 from tocsin.wire.soap.topics import TopicName, dialect_uri
@@ -57,18 +58,12 @@ def write(message: messages.Message, spec: str, wsa: str) -> bytes:
         case _:
             inside = b""
     name = wording.request if isinstance(message, messages.Request) else wording.response
-    return element(name, wording.namespace, inside)
+    return element("n", wording.namespace, name, inside)
 
 
 def operation_names(message: messages.Request, spec: str) -> OperationNames:
     """What a version calls a request, and its actions; KeyError where it has none such."""
     return WORDINGS[spec][OPERATION_OF[type(message)]]
-
-
-def element(name: str, namespace: str, inside: bytes) -> bytes:
-    """A message's outermost element; what it holds may use its prefix, `n`."""
-    start = b'<n:%b xmlns:n="%b"' % (name.encode(), namespace.encode())
-    return b"%b>%b</n:%b>" % (start, inside, name.encode()) if inside else start + b"/>"
 
 
 def write_reference(name: str, reference: EndpointReference, wsa: str) -> bytes:
@@ -209,7 +204,7 @@ def _renew_response(message: messages.RenewResponse, spec: str) -> bytes:
 def write_notify(message: messages.Notify, spec: str, wsa: str) -> bytes:
     """Notify with each of its messages; only 1.3 has a place for the subscription in them."""
     inside = b"".join(_notification(each, spec, wsa) for each in message.messages)
-    return element("Notify", NAMESPACE_OF[spec], inside)
+    return element("n", NAMESPACE_OF[spec], "Notify", inside)
 
 
 def _notification(message: messages.NotificationMessage, spec: str, wsa: str) -> bytes:

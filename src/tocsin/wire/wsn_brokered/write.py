@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tocsin.wire.soap.element import element
 from tocsin.wire.wsn.write import (
-    element,
     write_expression,
     write_initial_termination,
     write_reference,
@@ -16,16 +16,16 @@ def write(message: messages.Message, spec: str, wsa: str) -> bytes:
     namespace = messages.NAMESPACES[spec]
     match message:
         case messages.RegisterPublisher():
-            return element(messages.REGISTER, namespace, _register(message, namespace, wsa))
+            return element("n", namespace, messages.REGISTER, _register(message, namespace, wsa))
         case messages.RegisterPublisherResponse(registration, consumer):
             inside = write_reference("PublisherRegistrationReference", registration, wsa)
             if consumer is not None and spec == "wsn13":
                 inside += write_reference("ConsumerReference", consumer, wsa)
-            return element(f"{messages.REGISTER}Response", namespace, inside)
+            return element("n", namespace, f"{messages.REGISTER}Response", inside)
         case messages.DestroyRegistration():
-            return element(messages.DESTROY, namespace, b"")
+            return element("n", namespace, messages.DESTROY)
         case messages.DestroyRegistrationResponse():
-            return element(f"{messages.DESTROY}Response", namespace, b"")
+            return element("n", namespace, f"{messages.DESTROY}Response")
 
 
 def _register(message: messages.RegisterPublisher, namespace: str, wsa: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tocsin.event.instant import xs_duration
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import SOAP_NAMESPACES, WSRM11
 from tocsin.wire.wsrm.messages import (
@@ -28,7 +29,7 @@ def write_content(content: Content, wsa: str) -> bytes:
         inside = _identifier(content.identifier)
         if isinstance(content, CloseSequence | TerminateSequence):
             inside += _last(content.rm, content.last)
-    return _element(content.rm, type(content).__name__, inside)
+    return element("r", content.rm, type(content).__name__, inside)
 
 
 def _create(content: CreateSequence, wsa: str) -> bytes:
@@ -62,11 +63,11 @@ def write_sequence(sequence: Sequence, soap: str) -> bytes:
     if sequence.last and sequence.rm != WSRM11:
         inside += b"<r:LastMessage/>"
     must = b' xmlns:s="%b" s:mustUnderstand="1"' % SOAP_NAMESPACES[soap].encode()
-    return _element(sequence.rm, "Sequence", inside, must)
+    return element("r", sequence.rm, "Sequence", inside, must)
 
 
 def write_ack_requested(asked: AckRequested) -> bytes:
-    return _element(asked.rm, "AckRequested", _identifier(asked.identifier))
+    return element("r", asked.rm, "AckRequested", _identifier(asked.identifier))
 
 
 def write_acknowledgement(acknowledgement: Acknowledgement) -> bytes:
@@ -84,12 +85,7 @@ def write_acknowledgement(acknowledgement: Acknowledgement) -> bytes:
         inside += b"<r:None/>" if newer else b"<r:Nack>1</r:Nack>"
     if acknowledgement.final and newer and not acknowledgement.nacks:
         inside += b"<r:Final/>"
-    return _element(acknowledgement.rm, "SequenceAcknowledgement", inside)
-
-
-def _element(rm: str, name: str, inside: bytes, attributes: bytes = b"") -> bytes:
-    tag = name.encode()
-    return b'<r:%b xmlns:r="%b"%b>%b</r:%b>' % (tag, rm.encode(), attributes, inside, tag)
+    return element("r", acknowledgement.rm, "SequenceAcknowledgement", inside)
 
 
 def _identifier(identifier: str) -> bytes:

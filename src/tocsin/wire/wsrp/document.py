@@ -13,10 +13,10 @@ from tocsin.event.xpath import EXPRESSION_NS_MAX
 from tocsin.event.xpath_cost import cost_ns
 from tocsin.event.xpath_documents import Document
 from tocsin.event.xpath_syntax import Call, finds_nodes, parse_xpath
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import XPATH10
 from tocsin.wire.wsn.messages import Expression, Name
-from tocsin.wire.wsn.write import element
 from tocsin.wire.wsrp.faults import NO_DIALECT, NO_QUERY, NOT_EVALUATED, PropertyFaults
 
 FOUND_MAX: Final = 10_000  # nodes in the answer to one query
@@ -47,7 +47,7 @@ class Properties:
         return found if found or name in self.absent else None
 
     def document(self) -> bytes:
-        return element(self.root[1], self.root[0], b"".join(each.xml for each in self.found))
+        return element("n", *self.root, b"".join(each.xml for each in self.found))
 
 
 def query(document: bytes, asked: Expression, faults: PropertyFaults) -> bytes:

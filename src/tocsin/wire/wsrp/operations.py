@@ -7,6 +7,7 @@ from typing import Final
 
 from lxml import etree
 
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import Envelope, elements, split, text_of
 from tocsin.wire.soap.fault import SoapFault
 from tocsin.wire.soap.names import (
@@ -17,7 +18,6 @@ from tocsin.wire.soap.names import (
 )
 from tocsin.wire.wsn.messages import Expression, Name
 from tocsin.wire.wsn.read_subscribe import read_expression
-from tocsin.wire.wsn.write import element
 
 Element = etree._Element
 
@@ -71,7 +71,7 @@ def read_query(envelope: Envelope) -> Expression:
 
 def response(spec: str, operation: str, inside: bytes) -> bytes:
     """The body of an answer."""
-    return element(f"{operation}Response", NAMESPACES[spec], inside)
+    return element("n", NAMESPACES[spec], f"{operation}Response", inside)
 
 
 def response_action(spec: str, operation: str) -> str:

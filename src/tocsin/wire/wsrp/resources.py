@@ -11,6 +11,7 @@ from tocsin import safexml
 from tocsin.event.instant import rfc3339
 from tocsin.event.subscription import Subscription
 from tocsin.wire.soap.addressing import EndpointReference, epr_content
+from tocsin.wire.soap.element import element
 from tocsin.wire.soap.envelope import elements, split
 from tocsin.wire.soap.names import (
     BR12,
@@ -27,7 +28,7 @@ from tocsin.wire.soap.names import (
 )
 from tocsin.wire.soap.topics import dialect_uri
 from tocsin.wire.wsn.messages import Expression, Name
-from tocsin.wire.wsn.write import element, write_expression
+from tocsin.wire.wsn.write import write_expression
 from tocsin.wire.wsn_brokered.registration import Registration
 from tocsin.wire.wsrp.document import Properties, Property
 from tocsin.wire.wstopics.tree import TopicTree
@@ -46,7 +47,7 @@ DIALECTS: Final = (
 
 
 def _own(namespace: str, name: str, inside: bytes) -> Property:
-    return Property((namespace, name), element(name, namespace, inside))
+    return Property((namespace, name), element("n", namespace, name, inside))
 
 
 def _expression(namespace: str, name: str, expression: Expression) -> Property:

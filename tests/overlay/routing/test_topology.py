@@ -7,7 +7,8 @@ import time
 import msgspec
 
 from tocsin.errors import TocsinError
-from tocsin.overlay.routing.effects import CloseLink, Effect, EntryIgnored, Save, Send
+from tocsin.event.filter import EVERYTHING
+from tocsin.overlay.routing.effects import Began, CloseLink, Effect, EntryIgnored, Save, Send
 from tocsin.overlay.routing.links import Identity
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.reach import Reach
@@ -218,3 +219,72 @@ def test_a_row_that_an_earlier_version_saved_is_read() -> None:
     router.restore({"n/B": old}, 10)
 
     assert router.neighbours() == ["B"]
+
+
+def asking(router: Router) -> None:
+    """A client of this broker wants everything; both neighbours offer all they have."""
+    link(router, 1, "B", {"D": "B"})
+    link(router, 2, "C")
+    router.receive(1, m.Advertise("B", "all", ""), 1)
+    router.local_subscribe("s", EVERYTHING, 1)
+
+
+def began(effects: list[Effect]) -> set[str]:
+    return {each.broker for each in effects if isinstance(each, Began)}
+
+
+def test_a_neighbour_says_where_a_subscription_holds_of_brokers_behind_it_alone() -> None:
+    router = broker_a()
+    asking(router)
+
+    effects = router.receive(1, m.Reached("A", "s", ("B", "D", "C", "nobody")), 2)
+
+    assert began(effects) == {"B", "D"}
+    assert router.reached("s") == ("B", "D")
+
+
+def test_where_a_subscription_holds_is_not_believed_of_a_neighbour_that_was_not_sent_it() -> None:
+    router = broker_a()
+    asking(router)
+
+    effects = router.receive(2, m.Reached("A", "s", ("C",)), 2)
+
+    assert began(effects) == set()
+    assert [error.code for error in errors_ignored(effects)] == ["T801"]
+    assert state_of(router, "C") == "up"
+
+
+def test_a_report_that_comes_before_its_broker_is_named_counts_once_it_is() -> None:
+    router = broker_a()
+    asking(router)
+
+    router.receive(1, m.Reached("A", "s", ("E",)), 2)
+    before = router.reached("s")
+    effects = router.receive(1, m.Behind({"E": "B"}), 3)
+
+    assert before == ()
+    assert began(effects) == {"E"}
+
+
+def test_reports_of_invented_brokers_are_counted_and_take_no_more_room_than_they_may() -> None:
+    router = broker_a()
+    asking(router)
+
+    for number in range(3):
+        names = tuple(f"n{number}-{each}" for each in range(9_000))
+        effects = router.receive(1, m.Reached("A", "s", names), 2)
+
+    assert router.reached("s") == ()
+    assert [error.code for error in errors_ignored(effects)] == ["T806"]
+    assert router._state.link_of["B"].early_count == 10_000
+
+
+def test_what_is_said_of_a_subscription_that_was_just_withdrawn_is_no_mistake() -> None:
+    router = broker_a()
+    asking(router)
+    router.receive(1, m.Unadvertise("B", "all"), 2)
+
+    effects = router.receive(1, m.Reached("A", "s", ("B",)), 3)
+
+    assert began(effects) == set()
+    assert errors_ignored(effects) == []

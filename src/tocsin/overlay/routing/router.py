@@ -42,7 +42,8 @@ from tocsin.overlay.routing.table import OWN
 from tocsin.overlay.routing.updates import (
     answer_held,
     answer_reached,
-    hear_reached,
+    named,
+    receive_reached,
     send_subscriptions,
     send_updates,
 )
@@ -199,9 +200,9 @@ class Router:
             case Behind(added, removed):
                 self._move(link, added, removed)
             case Reached(origin, entry_id, brokers):
-                entry = state.subscriptions.entries.get((origin, entry_id))
-                if entry is not None and entry.hop != neighbour:
-                    hear_reached(state, entry, neighbour, brokers)
+                wrong = receive_reached(state, link, (origin, entry_id), brokers)
+                if wrong is not None:
+                    ignore(state, link, wrong)
             case IssueToken(token):
                 state.set_token(neighbour, token)
                 self._send(link, TokenKept())
@@ -243,6 +244,7 @@ class Router:
         added = take_brokers(state, link, added)
         state.reach.change(link.neighbour, added, ())
         state.ways_changed([*added, *removed])
+        named(state, link, added)
         state.displaced.update(removed)
         state.add_behind(link.neighbour, added)
         if link.phase is Phase.COMPLETE:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
+from tocsin.errors import BadLinkMessage, RoutingTableFull
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.matching.covering import intersects, never_matches
 from tocsin.overlay.routing.cover_index import Entry
@@ -29,6 +30,8 @@ from tocsin.wire.link.messages import (
 
 # Advertisements of one neighbour that each subscription is compared with. With more, all go there.
 OFFERS_MAX = 256
+EARLY_MAX = 10_000  # reports of one neighbour about brokers that it has not named yet
+WITHDRAWN_MAX = 10_000  # subscriptions that a neighbour may still speak of
 ANEW_MAX = 16  # that came or went at once: past that, all that it offers are looked at
 
 
@@ -93,6 +96,9 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
                 _send(state, link, Subscribe(*key, entry.text))
         elif sent.pop(key, None) is not None:
             gone.append(Unsubscribe(*key))
+            link.withdrawn[key] = None
+            if len(link.withdrawn) > WITHDRAWN_MAX:
+                del link.withdrawn[next(iter(link.withdrawn))]
     for message in gone:
         _send(state, link, message)
 
@@ -178,9 +184,59 @@ def answer_reached(state: RouterState, entry: Entry) -> None:
         _send_reached(state, entry, {state.own.broker, *entry.reached})
 
 
-def hear_reached(state: RouterState, entry: Entry, neighbour: str, brokers: Iterable[str]) -> None:
-    """A neighbour says where beyond it the entry holds."""
-    entry.unheard -= {neighbour}
+def receive_reached(
+    state: RouterState, link: Link, key: EntryKey, brokers: Iterable[str]
+) -> RoutingTableFull | BadLinkMessage | None:
+    """A neighbour says where beyond it a subscription holds. Gives what is wrong about that.
+
+    It may only speak of what it was sent, and of brokers behind it. Of one that is on its way here
+    the report may come first: that waits until the neighbour names the broker.
+    """
+    entry = state.subscriptions.entries.get(key)
+    if key not in link.sent_subscriptions or entry is None:
+        return None if entry is None or key in link.withdrawn else _never_sent(link, key)
+    behind = state.reach.behind(link.neighbour)
+    wrong = None
+    for broker in brokers:
+        if broker in behind or broker in (state.own.broker, key[0]):
+            continue
+        if link.early_count >= EARLY_MAX:
+            wrong = _not_behind(link, broker)
+            break
+        link.early.setdefault(broker, []).append(key)
+        link.early_count += 1
+    _take_reached(state, link, entry, [each for each in brokers if each in behind])
+    return wrong
+
+
+def named(state: RouterState, link: Link, brokers: Iterable[str]) -> None:
+    """The neighbour has named these brokers: what was said too early of them holds now."""
+    for broker in brokers:
+        keys = link.early.pop(broker, [])
+        link.early_count -= len(keys)
+        for key in keys:
+            entry = state.subscriptions.entries.get(key)
+            if entry is not None and key in link.sent_subscriptions:
+                _take_reached(state, link, entry, [broker])
+
+
+def _never_sent(link: Link, key: EntryKey) -> BadLinkMessage:
+    return BadLinkMessage(
+        f"{link.neighbour} says where {key[0]}/{key[1]} holds, and was never sent that",
+        remedy="Nothing needs to be done: it is ignored. That broker may be a wrong one.",
+    )
+
+
+def _not_behind(link: Link, broker: str) -> RoutingTableFull:
+    return RoutingTableFull(
+        f"{link.neighbour} has said {EARLY_MAX} times that a subscription holds at brokers that "
+        f"are not behind it, as {broker}",
+        remedy="Nothing needs to be done: it is ignored. That broker may be a wrong one.",
+    )
+
+
+def _take_reached(state: RouterState, link: Link, entry: Entry, brokers: list[str]) -> None:
+    entry.unheard -= {link.neighbour}
     note_reached(state, entry, brokers)
     if not entry.unheard and entry.key in state.held:
         del state.held[entry.key]

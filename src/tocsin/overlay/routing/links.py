@@ -60,7 +60,6 @@ class Link:
     unnamed_advertisements: set[EntryKey] = field(default_factory=set)
     unnamed_subscriptions: set[EntryKey] = field(default_factory=set)
     offers_all: bool = False  # so every subscription goes there
-    withdrawn: dict[EntryKey, None] = field(default_factory=dict)  # the last, of subscriptions
     early: dict[str, list[EntryKey]] = field(default_factory=dict)
     """Brokers at which these hold, as the neighbour says, and that it has not named so far."""
     early_count: int = 0

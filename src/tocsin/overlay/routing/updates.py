@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from collections.abc import Set as AbstractSet
 
-from tocsin.errors import BadLinkMessage, RoutingTableFull
+from tocsin.errors import RoutingTableFull
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.matching.covering import intersects, never_matches
 from tocsin.overlay.routing.cover_index import Entry
@@ -31,7 +31,6 @@ from tocsin.wire.link.messages import (
 # Advertisements of one neighbour that each subscription is compared with. With more, all go there.
 OFFERS_MAX = 256
 EARLY_MAX = 10_000  # reports of one neighbour about brokers that it has not named yet
-WITHDRAWN_MAX = 10_000  # subscriptions that a neighbour may still speak of
 ANEW_MAX = 16  # that came or went at once: past that, all that it offers are looked at
 
 
@@ -96,9 +95,6 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
                 _send(state, link, Subscribe(*key, entry.text))
         elif sent.pop(key, None) is not None:
             gone.append(Unsubscribe(*key))
-            link.withdrawn[key] = None
-            if len(link.withdrawn) > WITHDRAWN_MAX:
-                del link.withdrawn[next(iter(link.withdrawn))]
     for message in gone:
         _send(state, link, message)
 
@@ -186,7 +182,7 @@ def answer_reached(state: RouterState, entry: Entry) -> None:
 
 def receive_reached(
     state: RouterState, link: Link, key: EntryKey, brokers: Iterable[str]
-) -> RoutingTableFull | BadLinkMessage | None:
+) -> RoutingTableFull | None:
     """A neighbour says where beyond it a subscription holds. Gives what is wrong about that.
 
     It may only speak of what it was sent, and of brokers behind it. Of one that is on its way here
@@ -194,7 +190,7 @@ def receive_reached(
     """
     entry = state.subscriptions.entries.get(key)
     if key not in link.sent_subscriptions or entry is None:
-        return None if entry is None or key in link.withdrawn else _never_sent(link, key)
+        return None  # of an earlier connection, or withdrawn since; or invented
     behind = state.reach.behind(link.neighbour)
     wrong = None
     for broker in brokers:
@@ -218,13 +214,6 @@ def named(state: RouterState, link: Link, brokers: Iterable[str]) -> None:
             entry = state.subscriptions.entries.get(key)
             if entry is not None and key in link.sent_subscriptions:
                 _take_reached(state, link, entry, [broker])
-
-
-def _never_sent(link: Link, key: EntryKey) -> BadLinkMessage:
-    return BadLinkMessage(
-        f"{link.neighbour} says where {key[0]}/{key[1]} holds, and was never sent that",
-        remedy="Nothing needs to be done: it is ignored. That broker may be a wrong one.",
-    )
 
 
 def _not_behind(link: Link, broker: str) -> RoutingTableFull:

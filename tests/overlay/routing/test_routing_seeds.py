@@ -173,7 +173,7 @@ def test_without_covering_the_same_events_reach_the_same_brokers(seed: int) -> N
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_links_too_many_leave_a_tree_however_they_come_about(seed: int) -> None:
-    overlay = planned(seed, extra_links=15)
+    overlay = planned(seed, extra_links=6)
 
     live(overlay)
 
@@ -310,7 +310,7 @@ def test_a_broken_router_is_caught(mutate: Mutation, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(overlay_sim, "STEPS_MAX", STEPS_MAX)
 
     for seed in SEEDS:
-        overlay = planned(seed, extra_links=15)
+        overlay = planned(seed, extra_links=10)
         try:
             live(overlay)
             check(overlay)

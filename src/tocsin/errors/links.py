@@ -49,7 +49,8 @@ class LinkTwice(TocsinError):
     """There is another connection to the same broker, and that one is used.
 
     It happens when two brokers connect to each other at the same moment, or one connects again
-    before the other has noticed that the old connection is dead. Nothing needs to be done.
+    before the others have noticed that its old connection is dead: nothing needs to be done. If it
+    stays, somebody has copied the broker's data directory: start the copy with an empty one.
     """
 
     code = "T805"

@@ -112,6 +112,27 @@ def test_status_and_doctor_have_a_line_about_links(
     assert f"cannot connect to {NOBODY}: connection refused [T501]" in doctor
 
 
+def test_doctor_names_a_neighbour_that_is_down_and_its_error_goes_when_it_is_back(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with brokers() as place:
+        a = place.start("a")
+        b = place.start("b", a.link)
+        until_reached(a, b)
+        b.kill()
+        until(lambda: overlay(a)["neighbours"][0]["state"] == "down", "it is gone")
+
+        _, doctor = said(capsys, a, "doctor")
+        error = overlay(a)["neighbours"][0]["error"]
+        b.start()
+        until_reached(a, b)
+
+        assert f"neighbour: broker {id_of(b)} is down since 20" in doctor
+        assert f"tocsin overlay forget {id_of(b)}" in doctor
+        assert error is not None
+        assert overlay(a)["neighbours"][0]["error"] is None
+
+
 def test_metrics_count_links_and_events(pair: tuple[Served, Served]) -> None:
     a, b = pair
     before = metrics(a)["tocsin_overlay_events_sent_total"]

@@ -157,6 +157,24 @@ def test_a_copy_of_a_data_directory_is_refused(place: Brokers) -> None:
     assert overlay(b)["peers"][0]["state"] == "linked"
 
 
+def test_a_copy_that_connects_elsewhere_in_the_overlay_is_told_that_it_is_one(
+    place: Brokers,
+) -> None:
+    a, b, c = chain(place)
+    c.stop()
+    shutil.copytree(c.directory, place.directory / "copy")
+    c.start()
+    until_reached(a, b, c)
+
+    copy = place.start("copy", a.link)
+    until(lambda: overlay(copy)["peers"][0]["error"], "it is refused")
+
+    [peer] = overlay(copy)["peers"]
+    assert peer["error"]["code"] == "T805" or "[T805]" in peer["error"]["problem"]
+    assert f"the id {id_of(c)} is reached" in peer["error"]["problem"]
+    assert set(overlay(a)["brokers"]) == {id_of(b), id_of(c)}
+
+
 def test_a_broker_that_is_gone_for_good_is_forgotten_everywhere(place: Brokers) -> None:
     a, b, c = chain(place)
     gone = id_of(c)

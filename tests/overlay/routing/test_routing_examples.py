@@ -414,6 +414,68 @@ def test_a_forgotten_broker_is_gone_everywhere() -> None:
     assert "D" not in {each.broker for each in overlay.router("C").tables().neighbours}
 
 
+def rows_about(overlay: Overlay, broker: str, other: str) -> list[str]:
+    rows = overlay.nodes[broker].rows
+    return [row for row in rows if other in row.split("/")[1:] and not row.startswith(("f/", "t/"))]
+
+
+def test_a_broker_that_asked_for_nothing_is_forgotten_by_all_wherever_somebody_says_so() -> None:
+    """Nothing in the tables of A is D's: others stand for it."""
+    overlay = star("AB", "BC", "CD")
+    overlay.subscribe("A", "all", "")
+    overlay.settle()
+    overlay.crash("D")
+    overlay.settle()
+
+    overlay.forget("A", "D")
+    overlay.settle()
+
+    assert [rows_about(overlay, broker, "D") for broker in "ABC"] == [[], [], []]
+
+
+def test_a_broker_that_returned_is_forgotten_anew_also_by_who_did_not_hear_of_its_return() -> None:
+    overlay = star("AB", "BC", "CD")
+    overlay.settle()
+    overlay.crash("D")
+    overlay.settle()
+    overlay.forget("A", "D")
+    overlay.settle()
+    overlay.cut("B", "C")
+    overlay.settle()
+    overlay.restart("D")
+    overlay.dial("D", "C")
+    overlay.settle()
+    overlay.crash("D")
+    overlay.settle()
+    overlay.dial("B", "C")
+    overlay.run(5 * S)
+    assert rows_about(overlay, "C", "D") != []
+
+    overlay.forget("A", "D")
+    overlay.settle()
+
+    assert rows_about(overlay, "C", "D") == []
+
+
+def test_a_clock_that_was_ahead_before_a_restart_keeps_nobody_from_being_forgotten() -> None:
+    overlay = star("AB", "BC")
+    overlay.settle()
+    overlay.now_ns += 365 * 24 * 3_600 * S
+    overlay.crash("C")
+    overlay.settle()
+    overlay.crash("B")
+    overlay.settle()
+    overlay.now_ns -= 365 * 24 * 3_600 * S
+    overlay.restart("B")
+    overlay.dial("A", "B")
+    overlay.settle()
+
+    overlay.forget("A", "C")
+    overlay.settle()
+
+    assert rows_about(overlay, "B", "C") == []
+
+
 def test_a_forgotten_broker_that_returns_is_known_again() -> None:
     overlay = star("AB", "BC")
     overlay.subscribe("C", "s", "load > 5")
@@ -577,7 +639,7 @@ def test_a_standby_is_asked_for_events_also_if_a_dead_broker_stands_for_what_it_
         (m.Hello(m.PROTOCOL_VERSION, "A", "log-A", 1, "x"), "T804"),
         (m.Hello(m.PROTOCOL_VERSION + 1, "B", "log-B", 1, "x"), "T802"),
         (m.Hello(m.PROTOCOL_VERSION, "B", "log-B", 2, "x"), "T802"),
-        (m.Hello(m.PROTOCOL_VERSION, "B", "log-B", 1, "x", behind={"C": "B", "A": "C"}), "T803"),
+        (m.Hello(m.PROTOCOL_VERSION, "B", "log-B", 1, "x", behind={"C": "B", "A": "C"}), "T805"),
         (
             m.Hello(
                 m.PROTOCOL_VERSION, "B", "l", 1, "x", behind={f"b{n}": "B" for n in range(10_000)}

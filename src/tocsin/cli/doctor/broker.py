@@ -125,6 +125,8 @@ def peer_findings(rest: Rest) -> list[Finding]:
         return []  # an older broker, or a service of boxes
     overlay = answer.value()
     found = [_peer(each) for each in overlay["peers"]]
+    down = [each for each in overlay["neighbours"] if each["state"] == "down"]
+    found += [_neighbour_down(each) for each in down]
     if found:
         return found
     up = sum(each["state"] == "up" for each in overlay["neighbours"])
@@ -139,6 +141,18 @@ def _peer(peer: dict[str, Any]) -> Finding:
         return Finding("warn", "peer", f"{names} is not linked yet", "See `tocsin overlay`.")
     return Finding(
         "warn", "peer", f"{names}: {error['problem']} [{error['code']}]", error["remedy"]
+    )
+
+
+def _neighbour_down(neighbour: dict[str, Any]) -> Finding:
+    broker, error, lag = neighbour["broker"], neighbour["error"], neighbour["lag"]
+    why = f": {error['problem']} [{error['code']}]" if error else ""
+    waiting = f"; {plural(lag, 'event')} of the log wait for it" if lag else ""
+    return Finding(
+        "warn",
+        "neighbour",
+        f"broker {broker} is down since {neighbour['since']}{why}{waiting}",
+        f"Start it again; if it is gone for good, `tocsin overlay forget {broker}`.",
     )
 
 

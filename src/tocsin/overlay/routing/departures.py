@@ -26,6 +26,7 @@ KEPT = "kept/"  # begins the ids of entries that are kept for brokers behind a n
 FILTERS_MAX = 1_000  # for one broker that moved; with more it is sent everything that is kept
 
 BRIEF_NS = 600 * NS_PER_S  # a neighbour that was connected for less may be an invented one
+SAID_AGAIN_NS = NS_PER_S  # what is said of the same broker in less is the same word, come back
 SAVE_AGE_NS = 3_600 * NS_PER_S  # so much of its age may be lost when this broker starts again
 
 
@@ -34,8 +35,6 @@ def left(state: RouterState, neighbour: str, now_ns: int) -> None:
     known = state.neighbours[neighbour]
     known.gone_ns = known.seen_ns = now_ns
     known.away_ns = 0
-    if not state.subscriptions.said(neighbour):  # then nothing is kept for who was behind it
-        state.remove_behind(neighbour, list(state.behind_or_lost(neighbour)))
     state.save_neighbour(neighbour)
     state.effects.append(NeighbourDown(neighbour))
     gone = state.reach.remove_neighbour(neighbour)
@@ -149,8 +148,8 @@ def forget(state: RouterState, broker: str, now_ns: int) -> None:
         for table in (state.advertisements, state.subscriptions)
         for origin, _ in table.entries
     }
-    were_there = any(broker in behind for behind in state.behind.values())
-    if broker not in origins and broker not in state.neighbours and not were_there:
+    lost = {each for behind in state.behind.values() for each in behind}
+    if broker not in origins | lost | state.neighbours.keys() | state.forgotten.keys():
         raise NoSuchBroker(
             f"broker {broker} is not known here",
             remedy="`tocsin overlay` lists the brokers that are.",
@@ -158,20 +157,27 @@ def forget(state: RouterState, broker: str, now_ns: int) -> None:
     _forget(state, broker, now_ns, now_ns)
 
 
-def forget_as_told(state: RouterState, broker: str, since_ns: int, now_ns: int) -> None:
+def forget_as_told(
+    state: RouterState, broker: str, since_ns: int, now_ns: int, neighbour: str
+) -> None:
     """A broker is gone, somebody says: believed of all that are not connected, and were not since
-    that was first said; passed on to all. The time is by the clock of this broker."""
-    if broker in state.forgotten or broker == state.own.broker:
+    that was first said; passed on to all others. The time is by the clock of this broker."""
+    if broker == state.own.broker:
+        return
+    before_ns = state.forgotten.get(broker)
+    if before_ns is not None and since_ns - before_ns < SAID_AGAIN_NS:
         return
     known = state.neighbours.get(broker)
     if known is not None and known.seen_ns > since_ns:
         return
     if broker in state.link_of or state.reach.way_to(broker) is not None:
         return
-    _forget(state, broker, since_ns, now_ns)
+    _forget(state, broker, since_ns, now_ns, told_by=neighbour)
 
 
-def _forget(state: RouterState, broker: str, since_ns: int, now_ns: int) -> None:
+def _forget(
+    state: RouterState, broker: str, since_ns: int, now_ns: int, *, told_by: str = ""
+) -> None:
     while len(state.forgotten) >= state.options.brokers_max:
         state.set_forgotten(min(state.forgotten, key=state.forgotten.__getitem__), None)
     state.set_forgotten(broker, since_ns)
@@ -184,7 +190,8 @@ def _forget(state: RouterState, broker: str, since_ns: int, now_ns: int) -> None
                 for key in _said_about(state, name, neighbour, {broker}):
                     state.take(name, neighbour, key)
     for link in state.up_links():
-        state.effects.append(Send(link.number, Forget(broker, max(0, now_ns - since_ns))))
+        if link.neighbour != told_by:
+            state.effects.append(Send(link.number, Forget(broker, max(0, now_ns - since_ns))))
 
 
 def count_ages(state: RouterState, passed_ns: int) -> None:

@@ -115,6 +115,13 @@ def refusal_of(
         return too_many_brokers(brokers_max)
     leaving = (hello.leaving, hello.broker)
     met = reach.overlap((hello.broker, *behind), without=(hello.broker, replacing), cut=leaving)
+    way = None if met is None else reach.way_to(met)
+    # A broker that has no link with the one before it on that way is another one with its id, or
+    # has just lost that link.
+    if way is not None and met == hello.broker and reach.behind(way)[met] not in behind:
+        return elsewhere_error(met, f"{own.broker}, through {way},")
+    if met == own.broker and not reach.behind(behind[met]):
+        return elsewhere_error(met, f"{hello.broker}, through {behind[met]},")
     if met is not None:
         return cycle_error(hello.broker, own.broker, met, reach.way_to(met))
     return None
@@ -145,6 +152,15 @@ def loser(one: Link, other: Link, broker: str) -> Link:
     if older.dialler(broker) == newer.dialler(broker):
         return older
     return max(older, newer, key=lambda link: link.dialler(broker))
+
+
+def elsewhere_error(broker: str, by_whom: str) -> LinkTwice:
+    return LinkTwice(
+        f"a broker with the id {broker} is reached by {by_whom} already",
+        remedy="If this is a copy of its data directory, start it with an empty one. If it has "
+        "another way into the overlay, name a peer as its standby; if it has lost that way, it is "
+        "let in once the loss is noticed.",
+    )
 
 
 def twice_error(neighbour: str) -> LinkTwice:

@@ -210,7 +210,7 @@ class Router:
                 state.neighbours[neighbour].has_token = True
                 state.save_neighbour(neighbour)
             case Forget(broker, age_ns):
-                departures.forget_as_told(state, broker, now_ns - age_ns, now_ns)
+                departures.forget_as_told(state, broker, now_ns - age_ns, now_ns, neighbour)
             case _:
                 raise out_of_turn(link, message)
 

@@ -172,13 +172,14 @@ class RouterState:
                 known = self.neighbours[rest] = _decode(value)
                 if known.gone_ns is None:
                     known.gone_ns = now_ns
+                known.seen_ns = min(known.seen_ns, now_ns)  # the clock may have been ahead
                 self.add_behind(rest, known.behind)
                 known.behind = ()
             elif name == BEHIND:
                 neighbour, broker = rest.split("/")
                 self.behind.setdefault(neighbour, {})[broker] = None
             elif name == FORGOTTEN:
-                self.forgotten[rest] = int(value)
+                self.forgotten[rest] = min(int(value), now_ns)
             elif name == TOKENS:
                 self.tokens[rest] = value.decode()
             else:

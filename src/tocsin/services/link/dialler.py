@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tocsin.broker.runtime import Runtime, Tasks, Timer
-from tocsin.errors import LinkRefused, TocsinError
+from tocsin.errors import LinkRefused, LinkTwice, TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.routing.peers import Dial, PeerGroup, PeerOptions
 from tocsin.services.link.connection import Connection
@@ -21,6 +21,7 @@ class _Peers:
     addresses: tuple[str, ...]
     group: PeerGroup
     used: Connection | None = None
+    last_used: str = ""  # address
     trying: str = ""
     error: TocsinError | None = None
     timer: Timer | None = None
@@ -36,12 +37,14 @@ class Dialler:
         peers: tuple[str, ...],
         options: PeerOptions,
         open: Callable[[Transport, str, str], Connection],
+        has_another: Callable[[Connection], bool],
     ) -> None:
         """`open` is given the transport, the peer's address, and the id of the neighbour that is
-        left if this one accepts, if any."""
+        left if this one accepts, if any. `has_another`: a connection with the same broker."""
         self._runtime = runtime
         self._connector = connector
         self._open = open
+        self._has_another = has_another
         self._tasks = Tasks(runtime)
         self._is_closed = False
         self._settings = [_new_peers(setting, options) for setting in peers]
@@ -85,13 +88,13 @@ class Dialler:
         try:
             await self._connector.connect(dial.peer, opened)
         except TocsinError as error:
-            self._failed(peers, dial.peer, error)
+            self._failed(peers, dial.peer, error, error.code)
 
-    def _failed(self, peers: _Peers, address: str, error: TocsinError | None) -> None:
-        code = ""
+    def _failed(
+        self, peers: _Peers, address: str, error: TocsinError | None, code: str = ""
+    ) -> None:
         if error is not None:
             self._note(peers, address, error)
-            code = error.refusal_code if isinstance(error, LinkRefused) else error.code
         if peers.trying == address:
             peers.trying = ""
         peers.error = error
@@ -118,6 +121,7 @@ class Dialler:
         if peers is None:
             return
         peers.used, peers.trying, peers.error = connection, "", None
+        peers.last_used = connection.peer_address
         peers.group.linked(connection.peer_address, self._now_ns())
         self._dial_if_due(peers)
 
@@ -128,7 +132,12 @@ class Dialler:
             return
         if peers.used is connection:
             peers.used = None
-        self._failed(peers, connection.peer_address, connection.error)
+        error, address = connection.error, connection.peer_address
+        code = error.refusal_code if isinstance(error, LinkRefused) else error.code if error else ""
+        is_elsewhere = address != peers.last_used and not self._has_another(connection)
+        if code == LinkTwice.code and is_elsewhere:
+            code = ""  # not with this peer, so another one may be tried
+        self._failed(peers, address, error, code)
 
     def close(self) -> None:
         self._is_closed = True

@@ -17,7 +17,7 @@ def note_ignored(
         return  # it is said of the first, the second, the fourth, ...
     connection.ignored_there = max(1, message.count)
     words = f"it has not taken {message.count} entries of this broker"
-    neighbour.error = RoutingTableFull(
+    neighbour.entry_error = RoutingTableFull(
         f"{words}: {message.reason} [{message.code}]",
         remedy="Events that they are for may not come from there. Raise the limit there.",
     )

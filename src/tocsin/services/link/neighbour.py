@@ -25,7 +25,8 @@ class Neighbour:
         self.link_id = ""  # of the subscription by which it has a place in the log
         self.connection: Connection | None = None
         self.since_ns: int | None = None  # it is connected, or not
-        self.error: TocsinError | None = None  # the last one
+        self.link_error: TocsinError | None = None  # the last one, until it is connected again
+        self.entry_error: TocsinError | None = None  # of entries, since it is connected
         self.counts = Counts()
         self._port = port
         self._tasks = Tasks(port.runtime)
@@ -33,6 +34,10 @@ class Neighbour:
         self._free: Signal | None = None  # awaited by the forwarder while it is held
         self._forwarder: Forwarder | None = None
         self._intake: EventIntake | None = None
+
+    @property
+    def error(self) -> TocsinError | None:
+        return self.entry_error or self.link_error
 
     @property
     def in_flight(self) -> int:

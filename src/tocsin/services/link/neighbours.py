@@ -94,7 +94,7 @@ class Neighbours:
             self._batch_events_max,
             self._backlog,
         )
-        neighbour.since_ns = self.now_ns()
+        neighbour.since_ns, neighbour.link_error = self.now_ns(), None
         connection.is_synced = True
         self._runtime.note("info", "a link is up", neighbour=broker, peer=connection.transport.peer)
         self._linked(connection)
@@ -110,7 +110,7 @@ class Neighbours:
         if neighbour is None or neighbour.connection is None:
             return
         error = neighbour.connection.error
-        neighbour.error = error or neighbour.error
+        neighbour.link_error, neighbour.entry_error = error or neighbour.link_error, None
         neighbour.disconnect()
         neighbour.since_ns = self.now_ns()
         why = "" if error is None else error.problem

@@ -229,7 +229,7 @@ class Performer:
     def _note_ignored(self, broker: str, error: TocsinError) -> None:
         neighbour = self._neighbours.get(broker)
         neighbour.counts.ignored += 1
-        neighbour.error = error
+        neighbour.entry_error = error
         if neighbour.counts.ignored.bit_count() == 1:  # the first, the second, the fourth, ...
             self._runtime.note(
                 "warning",
@@ -346,7 +346,7 @@ class Performer:
             check_discovery(self._port, session_of(connection), message)
         except NotAllowed as error:
             neighbour.counts.ignored += 1
-            neighbour.error = error
+            neighbour.entry_error = error
             if isinstance(message, Discover):
                 why = error.problem[:REASON_CHARS_MAX]
                 done = Done(request_id=message.request_id, attempt=message.attempt, incomplete=why)

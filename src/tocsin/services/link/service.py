@@ -90,7 +90,9 @@ class LinkService:
         self.router = router = Router(own, options.routing)
         router.check_entry = self._check_entry
         self._backlog = Backlog(options.received_bytes_max, options.received_bytes_total_max)
-        self._dialler = Dialler(runtime, connector, options.peers, options.reconnect, self._open)
+        self._dialler = Dialler(
+            runtime, connector, options.peers, options.reconnect, self._open, self._has_another
+        )
         self.neighbours = Neighbours(
             port,
             router,
@@ -294,6 +296,10 @@ class LinkService:
         ]
         check_only_one(connection, others, now_s - 1.5 * self._options.heartbeat_s)
 
+    def _has_another(self, connection: Connection) -> bool:
+        others = (each for each in self._connections.values() if each is not connection)
+        return any(each.broker == connection.broker for each in others)
+
     def invalid(self, connection: Connection, error: TocsinError) -> None:
         self.refuse(connection, error)
 
@@ -371,7 +377,7 @@ class LinkService:
                 self._log_refusal(connection, error)
                 neighbour = self.neighbours.find(connection.broker)
                 if neighbour is not None:
-                    neighbour.error = error
+                    neighbour.link_error = error
             connection.close(error)
 
     # What people ask

@@ -109,7 +109,7 @@ class Neighbour:
             self._intake.resume()
 
     def _note_not_stored(self, error: TocsinError) -> None:
-        self.error = error
+        self.entry_error = error
         self._port.runtime.note(
             "error",
             "events of a neighbour are not stored: it sends them again later",
@@ -123,7 +123,7 @@ class Neighbour:
         """It says so of all that it has not acknowledged."""
         if self._forwarder is None:
             return
-        self.error = LinkRefused.by(message.code, message.reason)
+        self.entry_error = LinkRefused.by(message.code, message.reason)
         pause_s = self._forwarder.not_stored()
         self._port.runtime.note(
             "warning",

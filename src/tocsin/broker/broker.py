@@ -92,7 +92,7 @@ class Broker:
         state.counters.dead_letters = snapshot.dead_letters
         self._service_state.restore(snapshot.service_state)
         self.clock.recover(max(snapshot.last_time_ns, lower_bound_ns), now_ns)
-        self._registry.restore(snapshot, now_ns)
+        self._registry.restore(snapshot)
         self._retention.check(now_ns)
 
     # What clients ask

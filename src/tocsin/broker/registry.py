@@ -83,7 +83,7 @@ class Registry:
 
         def apply(applied: Applied, now_ns: int) -> object:
             follower.scanned_to = applied.start(follower.scanned_to)
-            self._install(subscriber, now_ns)
+            self._install(subscriber)
             self._push_lanes.is_there(subscriber, now_ns)
             return view(subscriber, state.head, state.shift_ns)
 
@@ -95,7 +95,7 @@ class Registry:
             return SubscriptionState.PENDING
         return asked.state
 
-    def restore(self, snapshot: Snapshot, now_ns: int) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Take the subscriptions up again after a restart, each where its cursor says."""
         state, cursors = self._state, snapshot.cursors
         watermark = cursors.get(WATERMARK, 0)
@@ -107,7 +107,7 @@ class Registry:
             follower = state.new_follower(cursor, keep=subscription.config.backlog)
             subscriber = Subscriber(subscription, filter, follower)
             subscriber.handed_out = state.head  # nobody wrote down how far it was
-            self._install(subscriber, now_ns)
+            self._install(subscriber)
 
     def _with_filter(
         self, subscription: Subscription, known: dict[bytes, Filter]
@@ -129,7 +129,7 @@ class Registry:
             return paused, EVERYTHING
         return subscription, filter
 
-    def _install(self, subscriber: Subscriber, now_ns: int) -> None:
+    def _install(self, subscriber: Subscriber) -> None:
         state, subscription = self._state, subscriber.subscription
         state.by_id[subscription.id] = subscriber
         state.enter(subscriber, subscriber.filter)

@@ -67,7 +67,7 @@ def informed(
         prior, own = _model(expected, shape.inputs[shape.members[name]]), models.types.get(name)
         share = 1.0
         if own is not None:
-            weight = _weight(name, expected, past, shape, tables) * _sharpness(own, prior)
+            weight = _weight(name, expected, past, tables) * _sharpness(own, prior)
             share = weight / (weight + _weight_here(name, past, shape))
         if share < SHARE_MIN:
             continue
@@ -85,7 +85,7 @@ def _from_tables(used: Mapping[str, Expected]) -> FromTables:
 
 
 def _weight(
-    name: str, expected: Expected, past: Sequence[RunDigest], shape: Shape, tables: WorkflowTables
+    name: str, expected: Expected, past: Sequence[RunDigest], tables: WorkflowTables
 ) -> float:
     """How many runs the tables stand for, beside those that are known here."""
     row = expected.stats

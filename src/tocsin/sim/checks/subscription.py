@@ -54,10 +54,6 @@ class Uncertain(Generic[T]):
             if entry.until_seq is None or entry.until_seq >= seq
         ]
 
-    @property
-    def is_unchanged(self) -> bool:
-        return len(self._entries) == 1
-
 
 @dataclass(slots=True)
 class SubscriptionRecord:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, overload
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from tocsin.drivers.monitor.queries import Queries
 from tocsin.errors import TooLarge
@@ -24,35 +24,6 @@ FORMATS: Final = {
 }
 
 
-class Pages(Sequence[ActivityInfo]):
-    """The activities of a run, read page by page each time that somebody goes through them."""
-
-    def __init__(self, queries: Queries, run_id: str, now_ns: int, length: int) -> None:
-        self._queries, self._run_id, self._now_ns, self._length = queries, run_id, now_ns, length
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __iter__(self) -> Iterator[ActivityInfo]:
-        after: str | None = None
-        left = self._length
-        while left > 0:
-            records, after = self._queries.runs.activities(
-                self._run_id, self._now_ns, limit=min(PAGE, left), after=after
-            )
-            yield from records
-            left -= len(records)
-            if after is None:
-                return
-
-    @overload
-    def __getitem__(self, index: int) -> ActivityInfo: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[ActivityInfo]: ...
-    def __getitem__(self, index: int | slice) -> ActivityInfo | Sequence[ActivityInfo]:
-        return list(self)[index]
-
-
 def provenance(queries: Queries, run_id: str, now_ns: int, form: str) -> bytes:
     """The run's provenance in one of the formats."""
     from tocsin.monitor.provenance import RunView, WorkflowVersion
@@ -69,9 +40,20 @@ def provenance(queries: Queries, run_id: str, now_ns: int, form: str) -> bytes:
         for version, previous, fork_of, at_ns in queries.changes.lineage(run.workflow)
     )
     # Read once: they are gone through many times, and must not change meanwhile.
-    activities = tuple(Pages(queries, run_id, now_ns, known))
+    activities = tuple(_activities(queries, run_id, now_ns, known))
     view = RunView(run, activities, versions, rfc3339(now_ns))
     return _writer(form)(view)
+
+
+def _activities(queries: Queries, run_id: str, now_ns: int, left: int) -> Iterator[ActivityInfo]:
+    """The activities of a run, read page by page."""
+    after: str | None = None
+    while left > 0:
+        records, after = queries.runs.activities(run_id, now_ns, limit=min(PAGE, left), after=after)
+        yield from records
+        left -= len(records)
+        if after is None:
+            return
 
 
 def _writer(form: str) -> Callable[[RunView], bytes]:

@@ -29,15 +29,14 @@ class Kind:
     """A kind of statement; its roles are in the order of PROV-N.
 
     An element names itself, and the roles are its own. A relation leads from its first role to its
-    second by `property`; what else there is to say is said of an `influence`, reached by
-    `qualified`.
+    second by a property of PROV-O, which is its keyword if there is no other; what else there is to
+    say is said of an `influence`.
     """
 
     keyword: str
     roles: tuple[Role, ...] = ()
     is_element: bool = False
-    property: str = ""
-    qualified: str = ""
+    other_property: str = ""
     influence: str = ""
     is_always_qualified: bool = False
 
@@ -69,39 +68,25 @@ ACTIVITY: Final = Kind(
     is_element=True,
     influence="Activity",
 )
-USED: Final = Kind(
-    "used",
-    (Role("activity", ""), Role("entity", "entity"), _AT),
-    property="used",
-    qualified="qualifiedUsage",
-    influence="Usage",
-)
+USED: Final = Kind("used", (Role("activity", ""), Role("entity", "entity"), _AT), influence="Usage")
 GENERATED: Final = Kind(
     "wasGeneratedBy",
     (Role("entity", ""), Role("activity", "activity"), _AT),
-    property="wasGeneratedBy",
-    qualified="qualifiedGeneration",
     influence="Generation",
 )
 INFORMED: Final = Kind(
     "wasInformedBy",
     (Role("informed", ""), Role("informant", "activity")),
-    property="wasInformedBy",
-    qualified="qualifiedCommunication",
     influence="Communication",
 )
 STARTED: Final = Kind(
     "wasStartedBy",
     (Role("activity", ""), Role("trigger", "entity"), Role("starter", "hadActivity"), _AT),
-    property="wasStartedBy",
-    qualified="qualifiedStart",
     influence="Start",
 )
 ASSOCIATED: Final = Kind(
     "wasAssociatedWith",
     (Role("activity", ""), Role("agent", "agent"), Role("plan", "hadPlan")),
-    property="wasAssociatedWith",
-    qualified="qualifiedAssociation",
     influence="Association",
     # Some of an activity's agents have a plan and some have none. A reader that many use (prov 3.2)
     # gives the plan to the wrong one unless all of them are spelled the long way.
@@ -110,8 +95,6 @@ ASSOCIATED: Final = Kind(
 DELEGATED: Final = Kind(
     "actedOnBehalfOf",
     (Role("delegate", ""), Role("responsible", "agent"), Role("activity", "hadActivity")),
-    property="actedOnBehalfOf",
-    qualified="qualifiedDelegation",
     influence="Delegation",
 )
 _DERIVATION: Final = (
@@ -121,24 +104,12 @@ _DERIVATION: Final = (
     Role("generation", "hadGeneration"),
     Role("usage", "hadUsage"),
 )
-DERIVED: Final = Kind(
-    "wasDerivedFrom",
-    _DERIVATION,
-    property="wasDerivedFrom",
-    qualified="qualifiedDerivation",
-    influence="Derivation",
-)
+DERIVED: Final = Kind("wasDerivedFrom", _DERIVATION, influence="Derivation")
 # In PROV-N and PROV-JSON a derivation of that type; PROV-O has words of its own for it.
 REVISED: Final = Kind(
-    "wasDerivedFrom",
-    _DERIVATION,
-    property="wasRevisionOf",
-    qualified="qualifiedRevision",
-    influence="Revision",
+    "wasDerivedFrom", _DERIVATION, other_property="wasRevisionOf", influence="Revision"
 )
-MEMBER: Final = Kind(
-    "hadMember", (Role("collection", ""), Role("entity", "entity")), property="hadMember"
-)
+MEMBER: Final = Kind("hadMember", (Role("collection", ""), Role("entity", "entity")))
 
 
 def relation(kind: Kind, *places: Name | str | None, attributes: Attributes = ()) -> Statement:

@@ -44,10 +44,10 @@ def _element(statement: Statement) -> str:
 def _relation(statement: Statement) -> str:
     kind = statement.kind
     subject, obj, *_ = statement.places
-    properties = [f"prov:{kind.property} {obj}"] if obj is not None else []
+    properties = [f"prov:{kind.other_property or kind.keyword} {obj}"] if obj is not None else []
     is_more = any(place is not None for place in statement.places[2:])
     if is_more or statement.attributes or kind.is_always_qualified:
-        properties.append(f"prov:{kind.qualified} {_influence(statement)}")
+        properties.append(f"prov:qualified{kind.influence} {_influence(statement)}")
     return f"{subject} " + " ;\n    ".join(properties) + " .\n"
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from integrations.engine_room import ends, recording, run_ends, with_concept
 from served import ROOT
+from tocsin.client.tracking.run import PLAN_CHARS_MAX
 from tocsin.integrations.files import NoFiles
-from tocsin.integrations.message_builder import PLAN_CHARS_MAX
 from tocsin.integrations.snakemake.log_text import paths_in
 from tocsin.integrations.snakemake.plan import PlannedJob
 from tocsin.integrations.snakemake.records import SnakemakeRun

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tocsin.client.tracking.run import plan_pieces
 from tocsin.integrations.message_builder import (
     MessageBuilder,
     Pairs,
     end,
     number,
-    plan_pieces,
     rfc3339,
 )
 from tocsin.wire.blackboard.messages import Message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import quote
@@ -15,8 +15,6 @@ from tocsin.wire.blackboard.messages import Message
 TEXT_CHARS_MAX = 4_096  # of a command, an error, a log's end
 LIST_ITEMS_MAX = 1_000  # of files or parents in one message
 ID_CHARS_MAX = 256  # of an activity's name inside a message's id
-PLAN_TASKS_MAX = 2_000  # in one message
-PLAN_CHARS_MAX = 256 << 10  # likewise; an event has a megabyte at most
 
 # A shell says 128 and the number of the signal. SIGKILL is what the kernel leaves of a process
 # that takes too much memory; SIGINT is a person's.
@@ -120,27 +118,6 @@ def array(items: Iterable[object]) -> str | None:
     """A list as text; None if it is empty."""
     listed = [str(item) for item in items][:LIST_ITEMS_MAX]
     return json.dumps(listed, ensure_ascii=False) if listed else None
-
-
-def plan_pieces(tasks: Iterable[Mapping[str, object]]) -> Iterator[str]:
-    """A plan as texts that each fit a message. Of a task with too many parents some are sent."""
-    piece: list[str] = []
-    size = 0
-    for task in tasks:
-        text = json.dumps(task, ensure_ascii=False)
-        if len(text) > PLAN_CHARS_MAX:
-            text = json.dumps({**task, "parents": _some(task.get("parents"))}, ensure_ascii=False)
-        if piece and (len(piece) >= PLAN_TASKS_MAX or size + len(text) > PLAN_CHARS_MAX):
-            yield f"[{', '.join(piece)}]"
-            piece, size = [], 0
-        piece.append(text)
-        size += len(text)
-    if piece:
-        yield f"[{', '.join(piece)}]"
-
-
-def _some(parents: object) -> list[object]:
-    return list(parents)[:LIST_ITEMS_MAX] if isinstance(parents, Iterable) else []
 
 
 def number(value: object) -> str | None:

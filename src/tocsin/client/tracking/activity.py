@@ -247,27 +247,10 @@ class Activity:
 class Try(Activity):
     """One of several; `went_wrong` if another has to follow."""
 
-    __slots__ = ("_is_last", "went_wrong")
+    __slots__ = ("went_wrong",)
 
-    def __init__(
-        self,
-        workflow: Tracked,
-        step: Step,
-        *,
-        inputs: tuple[object, ...],
-        outputs: tuple[object, ...],
-        command: str,
-        is_last: bool,
-    ) -> None:
-        super().__init__(
-            workflow,
-            step,
-            inputs=inputs,
-            outputs=outputs,
-            command=command,
-            will_be_retried=not is_last,
-        )
-        self._is_last = is_last
+    def __init__(self, workflow: Tracked, step: Step, **given: Any) -> None:
+        super().__init__(workflow, step, **given)
         self.went_wrong = False
 
     def __exit__(  # type: ignore[override]  # it keeps to itself what will be tried again
@@ -275,29 +258,16 @@ class Try(Activity):
     ) -> bool:
         super().__exit__(kind, error, *rest)
         self.went_wrong = isinstance(error, Exception)
-        return self.went_wrong and not self._is_last
+        return self.went_wrong and self._will_be_retried
 
 
 def attempts(
-    workflow: Tracked,
-    step: Step,
-    *,
-    tries: int,
-    pause_s: float,
-    inputs: tuple[object, ...],
-    outputs: tuple[object, ...],
-    command: str,
+    workflow: Tracked, step: Step, *, tries: int, pause_s: float, **given: Any
 ) -> Iterator[Try]:
-    """One try after the other, until one goes well."""
+    """One try after the other, until one goes well; `given` is what each activity takes."""
     for attempt in range(1, max(tries, 1) + 1):
-        each = Try(
-            workflow,
-            step._replace(attempt=attempt),
-            inputs=inputs,
-            outputs=outputs,
-            command=command,
-            is_last=attempt >= tries,
-        )
+        step = step._replace(attempt=attempt)
+        each = Try(workflow, step, will_be_retried=attempt < tries, **given)
         yield each
         if not each.went_wrong:
             return

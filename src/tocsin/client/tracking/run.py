@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import NamedTuple
 
 from tocsin.event.instant import rfc3339
@@ -14,6 +13,8 @@ from tocsin.wire.blackboard.messages import Message
 
 TEXT_CHARS_MAX = 4_096
 PLAN_TASKS_MAX = 2_000  # in one message
+PLAN_CHARS_MAX = 256 << 10  # likewise; an event has a megabyte at most
+PARENTS_MAX = 1_000  # of a task with so many that it would be longer than that
 
 Pairs = dict[str, str]
 Value = str | int | float | bool | None
@@ -142,9 +143,32 @@ def tail_of(text: str) -> str:
 
 def plan_chunks(tasks: Iterable[Mapping[str, object]]) -> Iterator[str]:
     """The tasks that are known ahead, as the values of as many messages as they need."""
-    rest = iter(tasks)
-    while chunk := [_planned(task) for task in islice(rest, PLAN_TASKS_MAX)]:
-        yield json.dumps(chunk, ensure_ascii=False, separators=(",", ":"))
+    return plan_pieces(map(_planned, tasks))
+
+
+def plan_pieces(tasks: Iterable[Mapping[str, object]]) -> Iterator[str]:
+    """A plan as texts that each fit a message. Of a task with too many parents some are sent."""
+    piece: list[str] = []
+    size = 0
+    for task in tasks:
+        text = _compact(task)
+        if len(text) > PLAN_CHARS_MAX:
+            text = _compact({**task, "parents": _some(task.get("parents"))})
+        if piece and (len(piece) >= PLAN_TASKS_MAX or size + len(text) > PLAN_CHARS_MAX):
+            yield f"[{','.join(piece)}]"
+            piece, size = [], 0
+        piece.append(text)
+        size += len(text)
+    if piece:
+        yield f"[{','.join(piece)}]"
+
+
+def _compact(task: Mapping[str, object]) -> str:
+    return json.dumps(task, ensure_ascii=False, separators=(",", ":"))
+
+
+def _some(parents: object) -> list[object]:
+    return list(parents)[:PARENTS_MAX] if isinstance(parents, Iterable) else []
 
 
 def _planned(task: Mapping[str, object]) -> dict[str, object]:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tocsin.client.tracking.run import plan_pieces
 from tocsin.integrations.files import Files
-from tocsin.integrations.message_builder import LIST_ITEMS_MAX, MessageBuilder, Pairs, plan_pieces
+from tocsin.integrations.message_builder import LIST_ITEMS_MAX, MessageBuilder, Pairs
 from tocsin.integrations.snakemake.numbers import NUMBERS_MAX, numbers_in, plain
 from tocsin.integrations.snakemake.plan import PlannedJob
 from tocsin.wire.blackboard.messages import Message

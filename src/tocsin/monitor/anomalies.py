@@ -48,11 +48,8 @@ def of_attempt(row: Row, times: AttemptTimes, activity: str) -> list[AnomalyInfo
     found: list[AnomalyInfo] = []
     started_ns = row.get("started", iso8601_ns(latest(row, "told_start")))
     ended_ns = row.get("ended")
-    if _is_backwards(started_ns, ended_ns):
-        assert started_ns is not None
-        assert ended_ns is not None
-        detail = f"it ended at {rfc3339(ended_ns)} and began at {rfc3339(started_ns)}"
-        found.append(AnomalyInfo(END_BEFORE_START, detail, activity))
+    if started_ns is not None and ended_ns is not None and _is_backwards(started_ns, ended_ns):
+        found.append(_end_before_start(started_ns, ended_ns, activity))
         if is_zone_apart(seconds_between(ended_ns, started_ns)) and not times.is_skewed:
             found.append(_skew(ended_ns, started_ns, activity))
     if times.is_skewed:
@@ -70,11 +67,8 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[AnomalyInfo]:
     """What is odd about a run as a whole; `known` and `total` count its activities."""
     found: list[AnomalyInfo] = []
     started_ns, ended_ns = row.get("started"), row.get("ended")
-    if _is_backwards(started_ns, ended_ns):
-        assert started_ns is not None
-        assert ended_ns is not None
-        detail = f"it ended at {rfc3339(ended_ns)} and began at {rfc3339(started_ns)}"
-        found.append(AnomalyInfo(END_BEFORE_START, detail))
+    if started_ns is not None and ended_ns is not None and _is_backwards(started_ns, ended_ns):
+        found.append(_end_before_start(started_ns, ended_ns, None))
     if "ahead" in row:
         found.append(_ahead(row, None))
     if "nameless_at" in row:
@@ -103,11 +97,14 @@ def of_run(row: Row, *, known: int, total: int | None) -> list[AnomalyInfo]:
     return found
 
 
-def _is_backwards(started_ns: int | None, ended_ns: int | None) -> bool:
+def _is_backwards(started_ns: int, ended_ns: int) -> bool:
     """True if an end is before its start by more than two clocks may differ."""
-    if started_ns is None or ended_ns is None or ended_ns >= started_ns:
-        return False
-    return not is_same_moment(started_ns, ended_ns)
+    return ended_ns < started_ns and not is_same_moment(started_ns, ended_ns)
+
+
+def _end_before_start(started_ns: int, ended_ns: int, activity: str | None) -> AnomalyInfo:
+    detail = f"it ended at {rfc3339(ended_ns)} and began at {rfc3339(started_ns)}"
+    return AnomalyInfo(END_BEFORE_START, detail, activity)
 
 
 def _too_much(row: Row, activity: str | None) -> list[AnomalyInfo]:

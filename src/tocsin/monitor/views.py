@@ -45,6 +45,14 @@ INHERITED: Final = (
     "open",
 )
 
+# Members of the records that are shown as they were last reported.
+_OF_RUN: Final = ("workflow", "version", "engine", "engine_version", "user", "host")
+_OF_BOTH: Final = ("error", "trace", "command", "log", "exit_code")
+_OF_ACTIVITY: Final = (
+    *(*_OF_BOTH, "host", "log_file", "job", "container"),
+    *("input_bytes", "output_bytes", "external_bytes"),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
@@ -75,12 +83,7 @@ def run_record(facts: RunFacts, now_ns: int, silence_s: float) -> RunInfo:
     anomalies = _own_anomalies(facts)
     return RunInfo(
         id=facts.id,
-        workflow=latest(row, "workflow") or "",
-        version=latest(row, "version") or "",
-        engine=latest(row, "engine") or "",
-        engine_version=latest(row, "engine_version") or "",
-        user=latest(row, "user") or "",
-        host=latest(row, "host") or "",
+        **{name: latest(row, name) or "" for name in _OF_RUN},
         state=state,
         started=rfc3339_or_none(started_ns),
         ended=rfc3339_or_none(ended_ns),
@@ -107,12 +110,7 @@ def whole_run(
     row = facts.row
     return RunDetails(
         **asdict(record),
-        error=latest(row, "error"),
-        trace=latest(row, "trace"),
-        working_directory=latest(row, "working_directory"),
-        command=latest(row, "command"),
-        log=latest(row, "log"),
-        exit_code=latest(row, "exit_code"),
+        **{name: latest(row, name) for name in (*_OF_BOTH, "working_directory")},
         resources={**facts.used, **resources(row)},
         anomaly_list=(*_own_anomalies(facts), *of_activities),
         alerts=tuple(alerts),
@@ -169,22 +167,11 @@ def _attempt_record(run: str, name: str, number: int, row: Row, kind: str) -> Ac
         started=rfc3339_or_none(times.started_ns),
         ended=rfc3339_or_none(times.ended_ns),
         duration_s=times.duration_s,
-        host=latest(row, "host"),
-        exit_code=latest(row, "exit_code"),
-        error=latest(row, "error"),
-        trace=latest(row, "trace"),
-        log=latest(row, "log"),
-        log_file=latest(row, "log_file"),
-        command=latest(row, "command"),
-        job=latest(row, "job"),
-        container=latest(row, "container"),
+        **{name: latest(row, name) for name in _OF_ACTIVITY},
         inputs=tuple(row.get("inputs", ())),
         outputs=tuple(row.get("outputs", ())),
-        input_bytes=latest(row, "input_bytes"),
-        output_bytes=latest(row, "output_bytes"),
-        external_bytes=latest(row, "external_bytes"),
-        resources=resources(row),
         parents=tuple(row.get("parents", ())),
+        resources=resources(row),
     )
 
 

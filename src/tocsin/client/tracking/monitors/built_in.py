@@ -25,6 +25,7 @@ from tocsin.client.tracking.monitors.kinds import (
     Periodic,
 )
 from tocsin.client.tracking.monitors.process import Shared, Snapshot
+from tocsin.client.tracking.run import Value
 from tocsin.errors import CannotMeasure
 
 SETTLE_S = 0.1
@@ -91,19 +92,20 @@ def _of_disk_and_network() -> dict[str, Monitor]:
     return {
         "DiskUsed": Periodic(lambda: disk().used, SLOW_SAMPLE_S, Aggregation.EACH, SETTLE_S),
         "DiskFree": Periodic(lambda: disk().free, SLOW_SAMPLE_S, Aggregation.EACH, SETTLE_S),
-        "NetRxBytes": BeforeAfter(_received, lambda b: growth(b, _received()), SETTLE_S),
-        "NetTxBytes": BeforeAfter(_sent, lambda b: growth(b, _sent()), SETTLE_S),
+        "NetRxBytes": _more_carried("bytes_recv"),
+        "NetTxBytes": _more_carried("bytes_sent"),
     }
 
 
-def _received() -> int:
-    interfaces = psutil.net_io_counters(pernic=True)
-    return sum(each.bytes_recv for name, each in interfaces.items() if name != LOOPBACK)
+def _more_carried(count: str) -> BeforeAfter:
+    return BeforeAfter(
+        lambda: _carried(count), lambda before: growth(before, _carried(count)), SETTLE_S
+    )
 
 
-def _sent() -> int:
+def _carried(count: str) -> int:
     interfaces = psutil.net_io_counters(pernic=True)
-    return sum(each.bytes_sent for name, each in interfaces.items() if name != LOOPBACK)
+    return sum(getattr(each, count) for name, each in interfaces.items() if name != LOOPBACK)
 
 
 def _of_gpu() -> dict[str, Monitor]:
@@ -111,22 +113,13 @@ def _of_gpu() -> dict[str, Monitor]:
         return {}
     use = Shared(gpu.read, 1.0)
 
-    def percent() -> float | None:
-        used = use()
-        return None if used is None else used.percent
-
-    def memory_bytes() -> int | None:
-        used = use()
-        return None if used is None else used.memory_bytes
-
-    def power_w() -> float | None:
-        used = use()
-        return None if used is None else used.power_w
+    def part(name: str) -> Value:
+        return getattr(use(), name, None)
 
     return {
-        "GpuPercent": Periodic(percent, SAMPLE_S, Aggregation.EACH, SETTLE_S),
-        "GpuMemory": Periodic(memory_bytes, SAMPLE_S, Aggregation.EACH, SETTLE_S),
-        "GpuPower": Periodic(power_w, SAMPLE_S, Aggregation.AVERAGE, SETTLE_S),
+        "GpuPercent": Periodic(partial(part, "percent"), SAMPLE_S, Aggregation.EACH, SETTLE_S),
+        "GpuMemory": Periodic(partial(part, "memory_bytes"), SAMPLE_S, Aggregation.EACH, SETTLE_S),
+        "GpuPower": Periodic(partial(part, "power_w"), SAMPLE_S, Aggregation.AVERAGE, SETTLE_S),
     }
 
 

@@ -28,6 +28,7 @@ from tocsin.wire.link.messages import (
     PROTOCOL_VERSION,
     Acknowledge,
     Advertise,
+    Events,
     Hello,
     Ignored,
     Message,
@@ -258,3 +259,25 @@ def test_a_neighbour_that_floods_has_its_share_and_the_others_notice_nothing(
 def ignored_of(broker: Served, neighbour: str) -> int:
     found = [each for each in overlay(broker)["neighbours"] if each["broker"] == neighbour]
     return sum(each["ignored"] for each in found)
+
+
+def test_a_liar_with_the_id_of_a_neighbour_that_is_away_gets_nothing_of_what_is_kept(
+    place: Brokers,
+) -> None:
+    here = place.start("here")
+    away = place.start("away", here.link)
+    until_reached(here, away)
+    box_id = box(away, "kept/**")
+    until_wanted(here, "kept/**")
+    its_id = id_of(away)
+    away.kill()
+    until(lambda: overlay(here)["brokers"] == [], "it is away")
+    here.publish({"id": "e1", "topic": "kept/x", "data": 1})
+
+    with Peer(here) as liar:
+        liar.send(hello(broker=its_id), Welcome(), Synced("advertisements"))
+
+        assert refusals(liar.until_closed()) == ["T811"]
+    assert not [each for each in liar.came if isinstance(each, Events)]
+    away.start()
+    until_arrived(away, box_id, ["e1"])

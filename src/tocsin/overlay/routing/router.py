@@ -2,8 +2,7 @@
 
 Inputs and the time in, effects out. A connection is named by a number of whoever runs it, and a
 neighbour by its broker id. Events do not come by here: the broker reads its log for each neighbour
-and sends it what passes its filters (`NeighbourFilter`), aside from events whose origin is behind
-that neighbour (`is_behind`).
+and sends it what passes its filters (`NeighbourFilter`), aside from events that came from there.
 """
 
 from __future__ import annotations

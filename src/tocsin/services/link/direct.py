@@ -26,6 +26,7 @@ from tocsin.wire.link.messages import PROTOCOL_VERSION, Direct, MessageBase
 
 IDLE_S = 10.0
 OPEN_MAX = 256
+NOTE_S = 60.0  # between two lines in the log about connections that failed
 WAITING_MAX = 1_000  # messages for one broker, until there is a connection
 
 
@@ -70,6 +71,8 @@ class DirectResults:
         self._tasks = Tasks(port.runtime)
         self._outgoing: dict[tuple[str, str], _Outgoing] = {}
         self.dropped = 0
+        self._failed = 0  # connections, since the start
+        self._noted_s: float | None = None
 
     # To others
 
@@ -108,9 +111,22 @@ class DirectResults:
         except TocsinError as error:
             self.dropped += len(way.waiting)
             self._outgoing.pop((broker, address), None)
-            self._runtime.note(
-                "warning", "results are not delivered", broker=broker, why=error.problem
-            )
+            self._note_failed(broker, error)
+
+    def _note_failed(self, broker: str, error: TocsinError) -> None:
+        """At most once in a while: requests decide how often it is tried."""
+        self._failed += 1
+        now_s = self._runtime.elapsed_s()
+        if self._noted_s is not None and now_s - self._noted_s < NOTE_S:
+            return
+        self._noted_s = now_s
+        self._runtime.note(
+            "warning",
+            "results are not delivered",
+            broker=broker,
+            why=error.problem,
+            failed=self._failed,
+        )
 
     def _keep_open(self, broker: str, address: str, way: _Outgoing) -> None:
         if way.timer is not None:

@@ -25,8 +25,9 @@ from tocsin.wire.soap.names import (
     WSN13,
     WSRM11,
 )
-from tocsin.wire.wse.messages import Expression, Filter, Subscribe
+from tocsin.wire.wse.messages import Filter, Subscribe
 from tocsin.wire.wsn import messages as say
+from tocsin.wire.wsn.messages import Expression
 
 CONCRETE = f"{TOPICS13}/TopicExpression/Concrete"
 

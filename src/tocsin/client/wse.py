@@ -25,6 +25,7 @@ from tocsin.wire.wse import messages as wse
 from tocsin.wire.wse.deliver import pieces
 from tocsin.wire.wse.read import read
 from tocsin.wire.wse.write import action, write
+from tocsin.wire.wsn.messages import Expression
 
 T = TypeVar("T")
 
@@ -109,7 +110,7 @@ class WseClient(SoapClient):
 def _filter(request: SubscribeRequest) -> wse.Filter | None:
     """One expression, or the original's pair of topic and content."""
     if request.topic is not None and request.content is not None:
-        both = wse.Expression("", TOPIC_AND_XPATH)
+        both = Expression("", TOPIC_AND_XPATH)
         return wse.Filter(both, topic=request.topic, content=request.content)
     single = request.topic or request.content
     return None if single is None else wse.Filter(single)

@@ -34,7 +34,6 @@ from tocsin.wire.soap.names import (
     USUAL_WSA,
 )
 from tocsin.wire.soap.topics import TopicName
-from tocsin.wire.wse.messages import Expression
 from tocsin.wire.wsn import messages as wsn
 from tocsin.wire.wsn.deliver import pieces
 from tocsin.wire.wsn.read import read
@@ -93,7 +92,7 @@ class WsntClient(SoapClient):
     ) -> Message:
         """The last message on a topic; SoapRefused if there is none."""
         wanted = one_topic(topic, self.spec, namespaces)
-        asked = wsn.GetCurrentMessage(_expression(wanted))
+        asked = wsn.GetCurrentMessage(wanted)
         answer = self._caller.call(
             self._request(asked, repeatable=True), EndpointReference(self.url)
         )
@@ -128,8 +127,8 @@ class WsntClient(SoapClient):
         return self._request(
             wsn.Subscribe(
                 request.consumer,
-                topics=() if request.topic is None else (_expression(request.topic),),
-                contents=() if request.content is None else (_expression(request.content),),
+                topics=() if request.topic is None else (request.topic,),
+                contents=() if request.content is None else (request.content,),
                 termination=self._termination(request.expires),
                 raw=bool(request.raw),
             )
@@ -190,10 +189,6 @@ def _read(envelope: Envelope, kind: type[T]) -> T:
     if not isinstance(answer, kind):
         raise SoapFault("Receiver", f"it is not a {kind.__name__}")
     return answer
-
-
-def _expression(wanted: Expression) -> wsn.Expression:
-    return wsn.Expression(wanted.text, wanted.dialect, wanted.namespaces)
 
 
 def _lease(termination_ns: int | wsn.Never | None, current_ns: int | None) -> float | None:

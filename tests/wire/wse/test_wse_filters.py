@@ -22,7 +22,8 @@ from tocsin.wire.soap.names import (
 )
 from tocsin.wire.wse.expiry import LEASE_NS_DEFAULT, LEASE_NS_MAX, granted
 from tocsin.wire.wse.filters import ACTIONS_MAX, to_filters
-from tocsin.wire.wse.messages import Expression, Filter
+from tocsin.wire.wse.messages import Filter
+from tocsin.wire.wsn.messages import Expression
 
 VERSIONS = Versions("1.2", WSA2005)
 NOW_NS = 1_800_000_000 * NS_PER_S

@@ -9,7 +9,7 @@ from tocsin.errors import NotInSpecification
 from tocsin.event.topic import TopicPattern
 from tocsin.wire.soap.names import TOPICS10_SIMPLE, TOPICS13, XPATH10, XPATH10_WSE11
 from tocsin.wire.soap.topics import dialect_uri
-from tocsin.wire.wse.messages import Expression
+from tocsin.wire.wsn.messages import Expression
 
 _SHORT: Final = ("simple", "concrete", "full", "xpath")
 

@@ -10,7 +10,7 @@ from tocsin.client.soap.subscription import Expires
 from tocsin.event.instant import NS_PER_S, xs_duration, xs_duration_ns
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.expiry import read_expiry
-from tocsin.wire.wse.messages import Expression
+from tocsin.wire.wsn.messages import Expression
 
 LEASE: Final = "PT1H"
 

@@ -18,7 +18,8 @@ from tocsin.wire.soap.names import (
 )
 from tocsin.wire.soap.topics import dialect_kind, topic_filters
 from tocsin.wire.wse.faults import bad_filter, dialect_unavailable, empty_filter
-from tocsin.wire.wse.messages import Expression, Filter
+from tocsin.wire.wse.messages import Filter
+from tocsin.wire.wsn.messages import Expression
 
 Filters = list[object]
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.names import NAMESPACE_OF, WSE04, WSE11, WSMAN_URI
+from tocsin.wire.wsn.messages import Expression
 
 PUSH: Final = f"{WSE04}/DeliveryModes/Push"
 PUSH_WITH_ACK: Final = f"{WSMAN_URI}/PushWithAck"
@@ -25,15 +26,6 @@ EARLIEST: Final = f"{WSMAN_URI}/bookmark/earliest"
 HEARTBEAT_ACTION: Final = f"{WSMAN_URI}/Heartbeat"
 
 Namespaces = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A text in a dialect, with what the prefixes in it stand for. No dialect is the usual one."""
-
-    text: str
-    dialect: str = ""
-    namespaces: Namespaces = ()
 
 
 @dataclass(frozen=True, slots=True)

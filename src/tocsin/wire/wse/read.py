@@ -29,7 +29,6 @@ from tocsin.wire.soap.slices import cut_out
 from tocsin.wire.wse.faults import invalid_message, unknown_context, unusable_reference
 from tocsin.wire.wse.messages import (
     Events,
-    Expression,
     Filter,
     GetStatus,
     GetStatusResponse,
@@ -47,6 +46,7 @@ from tocsin.wire.wse.messages import (
     Unsubscribe,
     UnsubscribeResponse,
 )
+from tocsin.wire.wsn.messages import Expression
 
 Element = etree._Element
 Reader = Callable[[Envelope], Message]

@@ -26,7 +26,6 @@ from tocsin.wire.wse.messages import (
     EVENTS_ACTION,
     WRAPPED_ACTION,
     Events,
-    Expression,
     Filter,
     GetStatus,
     GetStatusResponse,
@@ -44,6 +43,7 @@ from tocsin.wire.wse.messages import (
     UnsubscribeResponse,
     status_uri,
 )
+from tocsin.wire.wsn.messages import Expression
 
 
 def action(message: Message) -> str:

@@ -389,6 +389,8 @@ def test_no_order_of_strange_messages_breaks_a_broker_or_stays_in_it() -> None:
         assert not core.one_time.paths, f"seed {seed}"
         assert not core.dynamic_watches.watches
         assert not core.tables()["SrdSubList"]
+        assert core.tables()["bytes"] == {"resources": 0, "requests": 0, "results": 0}
+        assert core.tables()["timers"] == 0
         assert [entry.last_hop for entry in core.advertisements.entries()] in ([], [""])
 
 

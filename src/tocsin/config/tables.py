@@ -255,6 +255,12 @@ class OverlaySettings:
     resources_per_neighbour_max: int = 100_000  # advertisements of resources over one link
     resource_bytes_per_neighbour_max: int = 64 << 20  # of those, as they are sent
     continuous_requests_per_neighbour_max: int = 50_000  # for resources, over one link
+    resource_bytes_max: int = 256 << 20  # of all neighbours' advertisements of resources
+    request_bytes_max: int = 64 << 20  # of requests for resources, as they are sent
+    request_bytes_per_neighbour_max: int = 16 << 20
+    result_bytes_max: int = (
+        256 << 20
+    )  # of what was found: to be shared, and for continuous requests
     brokers_max: int = 10_000  # behind all neighbours, and as many neighbours that are away
     brokers_per_neighbour_max: int = 5_000  # behind one of them
 
@@ -268,6 +274,10 @@ class OverlaySettings:
             advertisements_per_neighbour_max=self.resources_per_neighbour_max,
             advertisement_bytes_per_neighbour_max=self.resource_bytes_per_neighbour_max,
             continuous_per_neighbour_max=self.continuous_requests_per_neighbour_max,
+            resource_bytes_max=self.resource_bytes_max,
+            request_bytes_max=self.request_bytes_max,
+            request_bytes_per_neighbour_max=self.request_bytes_per_neighbour_max,
+            result_bytes_max=self.result_bytes_max,
         )
 
     def link_options(self) -> LinkOptions:

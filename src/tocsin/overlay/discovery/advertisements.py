@@ -16,11 +16,10 @@ from tocsin.errors import DiscoveryFull, RoutingTableFull, TocsinError
 from tocsin.overlay.discovery.context import CLIENT, Context
 from tocsin.overlay.discovery.conversion import from_row, static_resource
 from tocsin.overlay.discovery.effects import Ignored, Resource
+from tocsin.overlay.discovery.memory import RESOURCES, size_of
 from tocsin.overlay.discovery.requests import ModelType
 from tocsin.overlay.region import Region, Regions
 from tocsin.wire.link.discovery_messages import Advertise, Unadvertise
-
-_encode = msgspec.msgpack.Encoder().encode
 
 ResourceKey = tuple[str, str]
 """(broker, resource)."""
@@ -164,7 +163,7 @@ class Advertisements:
             if all(row is not None for row in rows):
                 here = msgspec.structs.replace(message, hops=message.hops + 1)
                 taken = tuple(row for row in rows if row is not None)
-                return Entry(here, taken, neighbour, len(_encode(here)))
+                return Entry(here, taken, neighbour, size_of(here))
             self._context.drop("advertisement with an invalid region")
         return None
 
@@ -185,6 +184,14 @@ class Advertisements:
                 remedy="Raise resources_per_neighbour_max in [overlay] there.",
             )
         more = entry.size - (0 if former is None else former.size)
+        memory = self._context.memory
+        if more > 0 and memory.held[RESOURCES] + more > options.resource_bytes_max:
+            memory.refused[RESOURCES] += 1
+            return DiscoveryFull(
+                f"there are advertisements of resources of {options.resource_bytes_max} bytes, as "
+                "many as there may be",
+                remedy="Withdraw some, or raise resource_bytes_max in [overlay] there.",
+            )
         maximum = options.advertisement_bytes_per_neighbour_max
         if more > 0 and size + more > maximum:
             return RoutingTableFull(
@@ -200,6 +207,7 @@ class Advertisements:
         if hop == CLIENT:
             return
         self._bytes[hop] = self._bytes.get(hop, 0) + by * entry.size
+        self._context.memory.add(RESOURCES, by * entry.size)
         keys = self._keys.setdefault(hop, {})
         if by > 0:
             keys[entry.key] = None

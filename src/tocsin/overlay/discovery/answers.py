@@ -8,6 +8,7 @@ from tocsin.overlay.discovery.advertisements import Advertisements
 from tocsin.overlay.discovery.context import Context
 from tocsin.overlay.discovery.conversion import resource_of
 from tocsin.overlay.discovery.effects import Answered, Finished, Summary
+from tocsin.overlay.discovery.memory import RESULTS, size_of
 from tocsin.overlay.discovery.paths import CachedResult, Path
 from tocsin.wire.link.discovery_messages import COUNT_MAX, Result
 
@@ -32,8 +33,15 @@ class Answers:
             elif len(path.results) >= self._context.options.results_max:
                 path.tally.incomplete = f"more than {len(path.results)} results"
                 self._context.drop("too many results")
+            elif not self._context.memory.has_room_for_result(
+                size := size_of(result), self._context.options
+            ):
+                path.tally.incomplete = f"no room for more than {len(path.results)} results"
+                self._context.drop("too many bytes of results")
             else:
                 path.results[result.adv_id] = CachedResult(result, came_from, now_ns)
+                path.result_bytes += size
+                self._context.memory.add(RESULTS, size)
                 new.append(result)
                 if len(path.results) == first:
                     break

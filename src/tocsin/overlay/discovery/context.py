@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from heapq import heapify, heappop, heappush
 
 from tocsin.overlay.discovery.effects import Effect, Send
+from tocsin.overlay.discovery.memory import Memory
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.wire.link.discovery_messages import (
     Advertise,
@@ -134,6 +135,7 @@ class Context:
     options: DiscoveryOptions
     counters: Counters = field(default_factory=Counters)
     timers: Timers = field(default_factory=Timers)
+    memory: Memory = field(default_factory=Memory)
     neighbours: dict[str, None] = field(default_factory=dict)
     effects: list[Effect] = field(default_factory=list)
     attempts: int = 0

@@ -23,6 +23,7 @@ from tocsin.overlay.discovery.effects import (
     Refused,
     Summary,
 )
+from tocsin.overlay.discovery.memory import REQUESTS
 from tocsin.overlay.discovery.one_time import OneTimeRequests
 from tocsin.overlay.discovery.options import DEFAULTS, DiscoveryOptions
 from tocsin.overlay.discovery.requests import ModelType, Registration, Request
@@ -204,6 +205,11 @@ class DiscoveryCore:
             limit = options.continuous_max
         else:
             kept, limit = len(self.one_time.paths), options.requests_max
+        if self._context.memory.held[REQUESTS] >= options.request_bytes_max:
+            return DiscoveryFull(
+                f"this broker keeps requests of {options.request_bytes_max} bytes",
+                remedy="Try again later, or raise request_bytes_max in [overlay].",
+            )
         if kept < limit:
             return None
         return DiscoveryFull(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -17,11 +18,20 @@ from tocsin.errors import DiscoveryFull
 from tocsin.overlay.discovery.advertisements import Advertisements, Entry, ResourceKey
 from tocsin.overlay.discovery.context import CLIENT, Context
 from tocsin.overlay.discovery.conversion import matches, resource_of, rows_of
-from tocsin.overlay.discovery.effects import Change, Current, Ignored, Notice, Summary
+from tocsin.overlay.discovery.effects import (
+    Change,
+    Current,
+    Finished,
+    Ignored,
+    Notice,
+    Summary,
+)
+from tocsin.overlay.discovery.memory import RESULTS, size_of
 from tocsin.overlay.discovery.messages import (
     discover_message,
     done_message,
     packages,
+    problem_of_request,
     read_region,
 )
 from tocsin.overlay.discovery.paths import Tally
@@ -37,6 +47,8 @@ from tocsin.wire.link.discovery_messages import (
     Results,
     Update,
 )
+
+NO_ROOM: Final = "this broker has no room for what it has found: ask for less"
 
 
 @dataclass(slots=True)
@@ -100,7 +112,7 @@ class DynamicWatches:
             self._context.drop("request known")
             return
         aside = self._aside.get(message.request_id, {})
-        problem = "" if neighbour in aside else self._problem_of(neighbour, message.host)
+        problem = "" if neighbour in aside else self._problem_of(neighbour, message)
         region = read_region(message, neighbour, self._context, problem)
         if region is None:
             return
@@ -122,8 +134,9 @@ class DynamicWatches:
                 del self._aside[request_id]
         return found
 
-    def _problem_of(self, neighbour: str, host: str) -> str:
+    def _problem_of(self, neighbour: str, message: Discover) -> str:
         """Why there is no room for another one of that broker, if there is none."""
+        host = message.host
         options, remedy = self._context.options, "End some of them, or raise the limit there."
         if self._shares[neighbour, host] >= options.continuous_per_host_max:
             problem = "too many continuous requests of one broker"
@@ -136,7 +149,8 @@ class DynamicWatches:
             problem = "too many requests"
             which = f"or others, {options.continuous_max} of them,"
         else:
-            return ""
+            kept = len(self.watches)  # there is room for as many
+            return problem_of_request(self._context, neighbour, message, kept)
         error = DiscoveryFull(
             f"continuous requests {which} came over the link with {neighbour}, as many as may",
             remedy=remedy,
@@ -145,6 +159,7 @@ class DynamicWatches:
         return problem
 
     def _count(self, message: Discover, last_hop: str, by: int) -> None:
+        self._context.memory.add_request(last_hop, by * size_of(message))
         if last_hop == CLIENT:
             return
         for key in ((last_hop, message.host), (last_hop, "")):
@@ -233,7 +248,8 @@ class DynamicWatches:
     def _deliver(self, watch: Watch, results: Sequence[Result], *, packed: bool = True) -> None:
         if watch.last_hop == CLIENT:
             for result in results:
-                self._observe(watch, (result.broker, result.resource_id), result)
+                if self.watches.get(watch.id) is watch:
+                    self._observe(watch, (result.broker, result.resource_id), result)
             return
         for package in packages(watch.id, results, self._context.options, packed=packed):
             watch.tally.messages += 1
@@ -247,6 +263,8 @@ class DynamicWatches:
                 self._release(watch, key)
                 self._tell(watch, Change.REMOVED, result or held)
             return
+        if not self._makes_room(watch, result, held):
+            return
         watch.held[key] = result
         self._holders.setdefault(key, {})[watch.id] = None
         if held is None:
@@ -254,8 +272,21 @@ class DynamicWatches:
         elif held.attributes != result.attributes or held.address != result.address:
             self._tell(watch, Change.CHANGED, result)
 
+    def _makes_room(self, watch: Watch, result: Result, former: Result | None) -> bool:
+        """Without room, a request ends and says so: it could not tell what changes any more."""
+        memory = self._context.memory
+        more = size_of(result) - (0 if former is None else size_of(former))
+        if more > 0 and not memory.has_room_for_result(more, self._context.options):
+            self._context.drop("continuous request, for want of room")
+            self._remove(watch)
+            summary = Summary((), 0, watch.tally.since_ns, incomplete=NO_ROOM)
+            self._context.effects.append(Finished(watch.id, summary))
+            return False
+        memory.add(RESULTS, more)
+        return True
+
     def _release(self, watch: Watch, key: ResourceKey) -> None:
-        del watch.held[key]
+        self._context.memory.add(RESULTS, -size_of(watch.held.pop(key)))
         holders = self._holders[key]
         del holders[watch.id]
         if not holders:
@@ -272,7 +303,7 @@ class DynamicWatches:
         self._context.send(neighbour, replace(watch.request, hops=watch.request.hops + 1))
 
     def _check_current(self, watch: Watch, now_ns: int) -> None:
-        if watch.is_current or watch.branches:
+        if watch.is_current or watch.branches or self.watches.get(watch.id) is not watch:
             return
         watch.is_current = True
         tally = watch.tally
@@ -293,6 +324,7 @@ class DynamicWatches:
         del self.watches[watch.id]
         self._count(watch.request, watch.last_hop, -1)
         self._requests.remove(watch.id)
+        self._context.timers.cancel("lease", watch.id)
         for key in list(watch.held):
             self._release(watch, key)
         for neighbour in sorted(watch.forwarded & self._context.neighbours.keys()):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import msgspec
-
+from tocsin.errors import DiscoveryFull
 from tocsin.overlay.discovery.context import Context
 from tocsin.overlay.discovery.conversion import from_row, to_row
+from tocsin.overlay.discovery.effects import Ignored
+from tocsin.overlay.discovery.memory import size_of
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.discovery.paths import Tally
 from tocsin.overlay.discovery.requests import Request
@@ -20,8 +21,6 @@ from tocsin.wire.link.discovery_messages import (
     Result,
     Results,
 )
-
-_encode = msgspec.msgpack.Encoder().encode
 
 
 def discover_message(request: Request, context: Context, now_ns: int) -> Discover:
@@ -70,6 +69,20 @@ def read_region(
     return None
 
 
+def problem_of_request(context: Context, neighbour: str, message: Discover, kept: int) -> str:
+    """Why there is no room for a neighbour's request, if there is none."""
+    if kept >= context.options.requests_max:
+        return "too many requests"
+    problem = context.memory.problem_of_request(neighbour, size_of(message), context.options)
+    if problem:
+        error = DiscoveryFull(
+            f"{problem}: {neighbour} has sent as many as it may, or all together have",
+            remedy="Raise request_bytes_max and request_bytes_per_neighbour_max in [overlay].",
+        )
+        context.effects.append(Ignored(neighbour, error))
+    return problem
+
+
 def packages(
     request_id: str, results: Sequence[Result], options: DiscoveryOptions, *, packed: bool = True
 ) -> Iterator[Results]:
@@ -82,7 +95,7 @@ def packages(
     package: list[Result] = []
     size = 0
     for result in results:
-        more = len(_encode(result)) if len(results) > 1 else 0
+        more = size_of(result) if len(results) > 1 else 0
         if package and (len(package) >= number_max or size + more > bytes_max):
             yield Results(request_id, tuple(package))
             package, size = [], 0

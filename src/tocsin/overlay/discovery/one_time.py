@@ -18,10 +18,12 @@ from tocsin.overlay.discovery.context import CLIENT, Context
 from tocsin.overlay.discovery.conversion import matches
 from tocsin.overlay.discovery.covers import CoverList
 from tocsin.overlay.discovery.effects import SendDirect
+from tocsin.overlay.discovery.memory import RESULTS, size_of
 from tocsin.overlay.discovery.messages import (
     discover_message,
     done_message,
     packages,
+    problem_of_request,
     read_region,
     timeout_ns,
 )
@@ -58,6 +60,8 @@ class OneTimeRequests:
         self._covers = covers
         self._answers = Answers(context, advertisements)
         self.paths: dict[str, Path] = {}
+        self._kept: dict[str, None] = {}  # answers of clients here that are whole, the oldest first
+        context.memory.forget_an_answer = self._forget_an_answer
 
     # What clients ask.
 
@@ -95,8 +99,7 @@ class OneTimeRequests:
             self._context.drop("request known")  # A15
             return
         problem = "request came by another way" if known and known.last_hop != neighbour else ""
-        if len(self.paths) >= self._context.options.requests_max:
-            problem = "too many requests"
+        problem = problem or problem_of_request(self._context, neighbour, message, len(self.paths))
         region = read_region(message, neighbour, self._context, problem)
         if region is None:
             return
@@ -159,6 +162,8 @@ class OneTimeRequests:
     def _add(self, message: Discover, region: Region, last_hop: str, now_ns: int) -> Path:
         path = new_path(message, region, last_hop, self._context.options, now_ns)
         path.attempt = self._context.next_attempt()
+        path.size = size_of(message)
+        self._context.memory.add_request(last_hop, path.size)
         self.paths[path.id] = path
         self._context.timers.set(path.kept_until_ns, "path", path.id)
         return path
@@ -315,6 +320,8 @@ class OneTimeRequests:
 
     def _report_done(self, path: Path, now_ns: int) -> None:
         if path.is_host:
+            if path.results:
+                self._kept[path.id] = None
             self._answers.finish(path, now_ns)
             return
         done = done_message(path.id, path.request.attempt, path.tally, now_ns)
@@ -365,6 +372,9 @@ class OneTimeRequests:
         if self.paths.get(path.id) is not path:
             return
         del self.paths[path.id]
+        self._kept.pop(path.id, None)
+        self._context.memory.add_request(path.last_hop, -path.size)
+        self._context.memory.add(RESULTS, -path.result_bytes)
         for what in ("path", "timeout"):
             self._context.timers.cancel(what, path.id)
         self._covers.remove(path)
@@ -377,6 +387,15 @@ class OneTimeRequests:
                 self._forget(waiter, now_ns)  # A19
             elif waiter.awaited:
                 self._cover_lost(waiter, now_ns)
+
+    def _forget_an_answer(self) -> bool:
+        """Makes room for results: an answer that is only shared any more, is not."""
+        for request_id in self._kept:
+            path = self.paths[request_id]
+            self._context.drop("shared answer, for want of room")
+            self._forget(path, path.kept_until_ns)
+            return True
+        return False
 
     def expire(self, request_id: str, now_ns: int) -> None:
         path = self.paths.get(request_id)

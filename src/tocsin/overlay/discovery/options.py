@@ -25,6 +25,10 @@ class DiscoveryOptions:
     advertisements_max: int = 4_000_000  # of all brokers
     advertisements_per_neighbour_max: int = 100_000  # over one link
     advertisement_bytes_per_neighbour_max: int = 64 << 20  # of those, as they are sent
+    resource_bytes_max: int = 1 << 30  # of all advertisements of other brokers
+    request_bytes_max: int = 64 << 20  # of all requests, also of those that wait for others
+    request_bytes_per_neighbour_max: int = 16 << 20
+    result_bytes_max: int = 256 << 20  # kept to be shared, and for continuous requests
     requests_max: int = 1_000_000  # that passed and are not forgotten yet
     continuous_max: int = 100_000
     continuous_per_neighbour_max: int = 50_000  # over one link

@@ -95,8 +95,10 @@ class Path:
     failed_covers: set[str] = field(default_factory=set)
     attempt: int = 0  # with which it was sent on; that of the request is the last hop's
     is_done: bool = False
+    size: int = 0  # of the request, in bytes
     # Of the broker where the client is:
     results: dict[str, CachedResult] = field(default_factory=dict)
+    result_bytes: int = 0
     direct_results: int = 0  # that have come; the tally has how many were announced
     is_client_gone: bool = False
     is_too_old: bool = False  # what was shared is older than the client asked for

@@ -8,6 +8,7 @@ from typing import Final
 from tocsin.overlay.discovery.advertisements import Advertisements
 from tocsin.overlay.discovery.context import Context
 from tocsin.overlay.discovery.dynamic_watches import DynamicWatches
+from tocsin.overlay.discovery.memory import limits
 from tocsin.overlay.discovery.one_time import OneTimeRequests
 from tocsin.overlay.discovery.resources import LocalResources
 
@@ -51,6 +52,8 @@ def snapshot(
             "return_paths": len(paths),
             "continuous": len(watches.watches),
         },
+        "bytes": dict(context.memory.held),
+        "bytes_max": limits(context.options),
         "timers": len(context.timers),
         "counters": context.counters.plain(),
     }

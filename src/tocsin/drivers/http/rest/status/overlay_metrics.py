@@ -41,6 +41,7 @@ def overlay_metrics(info: OverlayInfo) -> Iterator[Metric]:
     )
     yield _discovery(info.discovery)
     yield _dropped(info.discovery)
+    yield from _memory(info.discovery)
 
 
 def _neighbours(info: OverlayInfo) -> Metric:
@@ -147,3 +148,15 @@ def _dropped(discovery: Mapping[str, object]) -> Metric:
     for reason, count in reasons.items() if isinstance(reasons, Mapping) else ():
         family.add_metric([reason], count)
     return family
+
+
+def _memory(discovery: Mapping[str, object]) -> Iterator[Metric]:
+    for name, words in (
+        ("bytes", "Bytes that a table of discovery holds, as they are in messages."),
+        ("bytes_max", "The most that it may hold."),
+    ):
+        family = GaugeMetricFamily(f"tocsin_overlay_discovery_{name}", words, labels=["table"])
+        tables = discovery.get(name)
+        for table, size in tables.items() if isinstance(tables, Mapping) else ():
+            family.add_metric([table], size)
+        yield family

@@ -258,9 +258,7 @@ class OverlaySettings:
     resource_bytes_max: int = 256 << 20  # of all neighbours' advertisements of resources
     request_bytes_max: int = 64 << 20  # of requests for resources, as they are sent
     request_bytes_per_neighbour_max: int = 16 << 20
-    result_bytes_max: int = (
-        256 << 20
-    )  # of what was found: to be shared, and for continuous requests
+    result_bytes_max: int = 256 << 20  # found, to be shared or for continuous requests
     brokers_max: int = 10_000  # behind all neighbours, and as many neighbours that are away
     brokers_per_neighbour_max: int = 5_000  # behind one of them
 

@@ -9,7 +9,7 @@ from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import DAY_S, BrokerOptions
 from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.discovery.options import DiscoveryOptions
-from tocsin.overlay.routing.options import RoutingOptions
+from tocsin.overlay.routing.options import PIECE_ENTRIES, RoutingOptions
 from tocsin.overlay.routing.peers import PeerOptions
 from tocsin.services.link.options import LinkOptions
 from tocsin.wire.cloudevents.limits import Limits
@@ -293,6 +293,7 @@ class OverlaySettings:
             received_bytes_total_max=self.received_bytes_total_max,
             acknowledge_s=self.acknowledge_s,
             routing=RoutingOptions(
+                piece_entries_max=PIECE_ENTRIES,
                 covering=self.covering,
                 advertises=self.advertises or ("",),
                 subscriptions_max=self.subscriptions_max,

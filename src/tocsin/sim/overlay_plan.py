@@ -103,14 +103,15 @@ def _separations(random: Random, brokers: int) -> tuple[Separation, ...]:
 def _member(
     random: Random, peers: list[str], *, covering: bool, direct: bool, brokers: int
 ) -> MemberPlan:
+    batch = random.choice((1, 3, 512))
     options = LinkOptions(
         peers=tuple(peers),
         direct_addresses=tuple(address_of(number) for number in range(0, brokers, 2)),
         heartbeat_s=0.5,
         silence_s=1.5,
         handshake_s=1.0,
-        batch_events_max=random.choice((1, 3, 512)),
-        routing=RoutingOptions(covering=covering, cycle_grace_ns=NS_PER_S),
+        batch_events_max=batch,
+        routing=RoutingOptions(covering=covering, cycle_grace_ns=NS_PER_S, piece_entries_max=batch),
         reconnect=PeerOptions(
             pause_ns_min=50 * NS_PER_MS, pause_ns_max=NS_PER_S, return_ns=2 * NS_PER_S
         ),

@@ -21,6 +21,14 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
+class PieceSent:
+    """The tables go on: ask for the next piece (`Router.send_next_piece`) once this connection has
+    taken what was sent."""
+
+    link: int
+
+
+@dataclass(frozen=True, slots=True)
 class CloseLink:
     """Close this connection once what was sent has gone out. The router has forgotten it.
 
@@ -106,6 +114,7 @@ class Save:
 
 Effect = (
     Send
+    | PieceSent
     | CloseLink
     | NeighbourUp
     | NeighbourDown

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tocsin.errors import TocsinError
 from tocsin.overlay.routing import departures
 from tocsin.overlay.routing.effects import CloseLink, Send
+from tocsin.overlay.routing.exchange import send_table
 from tocsin.overlay.routing.links import (
     Link,
     Phase,
@@ -18,7 +19,6 @@ from tocsin.overlay.routing.links import (
 from tocsin.overlay.routing.proofs import is_proved, not_proved, proof_of
 from tocsin.overlay.routing.room import take_brokers
 from tocsin.overlay.routing.state import Neighbour, RouterState
-from tocsin.overlay.routing.updates import send_advertisements, send_places
 from tocsin.wire.link.messages import (
     Bye,
     Forget,
@@ -26,7 +26,6 @@ from tocsin.wire.link.messages import (
     IssueToken,
     Message,
     Refuse,
-    Synced,
     Welcome,
 )
 
@@ -109,9 +108,7 @@ def _begin(state: RouterState, link: Link, now_ns: int) -> None:
     for broker in sorted(state.forgotten):
         age_ns = max(0, now_ns - state.forgotten[broker])
         _send(state, link, Forget(broker, age_ns))
-    send_advertisements(state, link, sorted(state.advertisements.entries))
-    _send(state, link, Synced("advertisements"))
-    send_places(state, link, [*link.told, *state.reach.known()])
+    send_table(state, link, "advertisements")
 
 
 def refuse(state: RouterState, link: Link, error: TocsinError, now_ns: int) -> None:

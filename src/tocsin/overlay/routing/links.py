@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum, auto
+from typing import Literal
 
 from tocsin.errors import (
     BadLinkMessage,
@@ -28,7 +30,7 @@ class Phase(IntEnum):
     GREETED = auto()  # their Hello was accepted
     UP = auto()  # ours was too; our advertisements were sent
     SUBSCRIBING = auto()  # their advertisements are complete; our subscriptions were sent
-    COMPLETE = auto()  # their subscriptions are complete
+    COMPLETE = auto()  # their subscriptions are complete, and so are those that we sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,15 @@ class Identity:
     data_format: int
     agent: str
     instance: str = "-"
+
+
+@dataclass(slots=True, eq=False)
+class Remaining:
+    """A table that is being sent on a new link, as it was when that began."""
+
+    table: Literal["advertisements", "subscriptions"]
+    keys: list[EntryKey]
+    sent: int = 0  # of these
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +70,8 @@ class Link:
     sent_subscriptions: dict[EntryKey, str] = field(default_factory=dict)
     unnamed_advertisements: set[EntryKey] = field(default_factory=set)
     unnamed_subscriptions: set[EntryKey] = field(default_factory=set)
+    remaining: deque[Remaining] = field(default_factory=deque)  # tables not sent to their end
+    has_all: bool = False  # of the neighbour's tables
     offers_all: bool = False  # so every subscription goes there
     early: dict[str, list[EntryKey]] = field(default_factory=dict)
     """Brokers at which these hold, as the neighbour says, and that it has not named so far."""

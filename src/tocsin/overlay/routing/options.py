@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S
 
+PIECE_ENTRIES = 500  # with the longest filters 16 MB, mostly 50 kB
+
 CheckEntry = Callable[[int, str, Filter], None]
 """Raises for an entry that may not come over this link into this table: it is left out, and what
 its neighbour said before by that name goes."""
@@ -38,6 +40,9 @@ class RoutingOptions:
     brokers_max: int = 10_000
     brokers_per_neighbour_max: int = 5_000
     """Behind one neighbour: what it names past that is left out."""
+    piece_entries_max: int | None = None
+    """Of the tables on a new link, sent at once; the next when the connection has taken these.
+    None: all."""
     cycle_grace_ns: int = 2 * NS_PER_S
     """A cycle that two links closed at once is cut after this: what looks like one for a moment is
     mostly a broker that changed its place."""

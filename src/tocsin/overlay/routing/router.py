@@ -21,6 +21,7 @@ from tocsin.overlay.routing.effects import (
     NeighbourUp,
     Send,
 )
+from tocsin.overlay.routing.exchange import send_next_piece, send_table
 from tocsin.overlay.routing.links import (
     Identity,
     Link,
@@ -43,7 +44,6 @@ from tocsin.overlay.routing.updates import (
     answer_reached,
     named,
     receive_reached,
-    send_subscriptions,
     send_updates,
 )
 from tocsin.overlay.routing.views import RoutingView, view_of
@@ -146,6 +146,13 @@ class Router:
             handshake.drop(self._state, ended, now_ns)
         return self._done(now_ns)
 
+    def send_next_piece(self, link: int, now_ns: int) -> list[Effect]:
+        """The connection has taken the one before it (`PieceSent`)."""
+        if (at := self._state.links.get(link)) is not None:
+            send_next_piece(self._state, at)
+            self._complete(at)
+        return self._done(now_ns)
+
     def receive(self, link: int, message: Message, now_ns: int) -> list[Effect]:
         """A message has come. Those about events, and heartbeats, are for others to handle."""
         if (at := self._state.links.get(link)) is not None:
@@ -220,19 +227,25 @@ class Router:
                 state.take(ADVERTISEMENTS, link.neighbour, key)
             link.unnamed_advertisements.clear()
             link.phase = Phase.SUBSCRIBING
-            send_subscriptions(state, link, sorted(state.subscriptions.entries))
-            self._send(link, Synced("subscriptions"))
-        elif table == "subscriptions" and link.phase is Phase.SUBSCRIBING:
+            send_table(state, link, "subscriptions")
+        elif table == "subscriptions" and link.phase is Phase.SUBSCRIBING and not link.has_all:
             for key in sorted(link.unnamed_subscriptions):
                 state.take(SUBSCRIPTIONS, link.neighbour, key)
             link.unnamed_subscriptions.clear()
+            link.has_all = True
+            self._complete(link)
+        else:
+            raise out_of_turn(link, Synced("advertisements"))
+
+    def _complete(self, link: Link) -> None:
+        """If both sides have each other's tables: what comes after them may go."""
+        state = self._state
+        if link.has_all and not link.remaining and link.phase is Phase.SUBSCRIBING:
             link.phase = Phase.COMPLETE
             state.set_live(link.neighbour, is_live=True)
             log = state.neighbours[link.neighbour].log
             state.effects.append(NeighbourUp(link.neighbour, link.number, log))
             departures.arrived(state, state.reach.complete(link.neighbour))
-        else:
-            raise out_of_turn(link, Synced("advertisements"))
 
     def _move(self, link: Link, added: Mapping[str, str], removed: tuple[str, ...]) -> None:
         state = self._state

@@ -273,7 +273,9 @@ def _send_places(state: RouterState) -> None:
     touched, state.touched = state.touched, {}
     if touched:
         for link in state.up_links():
-            send_places(state, link, touched)
+            # A neighbour that has not all advertisements yet is told of all places after them.
+            if not any(each.table == "advertisements" for each in link.remaining):
+                send_places(state, link, touched)
 
 
 def send_places(state: RouterState, link: Link, brokers: Iterable[str]) -> None:

@@ -28,6 +28,9 @@ class MessageHandler(Protocol):
     def invalid(self, connection: Connection, error: TocsinError) -> None:
         """What came is no message; nothing more will be read."""
 
+    def send_piece(self, connection: Connection) -> None:
+        """It waits for the next piece of the tables, and everything was taken."""
+
     def ended(self, connection: Connection) -> None: ...
 
 
@@ -55,6 +58,7 @@ class Connection:
         self.agent = self.instance = self.broker = ""  # as the other side says in its Hello
         self.is_routed = False  # the router knows it
         self.is_direct = False  # for results of discovery alone
+        self.wants_piece = False  # of the tables, when it has taken what was sent
         self.is_synced = False  # both sides have each other's tables
         self.round_trip_ms: float | None = None
         self.is_ended = False
@@ -108,7 +112,8 @@ class Connection:
                 self._handler.received(self, message, size)
 
     def written(self) -> None:
-        pass
+        if self.wants_piece:
+            self._handler.send_piece(self)
 
     def ended(self, reason: str) -> None:
         if not self.is_ended:

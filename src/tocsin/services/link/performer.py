@@ -24,6 +24,7 @@ from tocsin.overlay.routing.effects import (
     NeighbourFilter,
     NeighbourForgotten,
     NeighbourUp,
+    PieceSent,
     Save,
     Send,
 )
@@ -65,6 +66,9 @@ class Links(Protocol):
     def refuse(self, connection: Connection, error: TocsinError) -> None: ...
 
     def close_link(self, link: int, error: TocsinError | None) -> None: ...
+
+    def send_piece(self, connection: Connection) -> None:
+        """The next piece of the tables, if the connection has taken enough of what was sent."""
 
 
 class Performer:
@@ -206,6 +210,11 @@ class Performer:
                 connection = self._connections.get(link)
                 if connection is not None:
                     connection.send(message)
+            case PieceSent(link):
+                connection = self._connections.get(link)
+                if connection is not None:
+                    connection.wants_piece = True
+                    self._links.send_piece(connection)
             case CloseLink(link, error):
                 self._links.close_link(link, error)
             case Received():

@@ -62,6 +62,7 @@ from tocsin.wire.link.messages import (
 )
 
 TICK_S = 1.0
+SENT_AHEAD_BYTES_MAX = 1 << 20  # of the tables, before the connection has taken them
 _OF_NEIGHBOURS = (Events, Acknowledge, NotStored, Resume, Handover, HandedOver)
 
 _SERVICE = internal("link")
@@ -368,6 +369,12 @@ class LinkService:
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         self._performer.put(effects)
+
+    def send_piece(self, connection: Connection) -> None:
+        if connection.transport.waiting < SENT_AHEAD_BYTES_MAX:
+            connection.wants_piece = False
+            now_ns = self.neighbours.now_ns()
+            self._perform(self.router.send_next_piece(connection.number, now_ns))
 
     def close_link(self, link: int, error: TocsinError | None) -> None:
         connection = self._connections.get(link)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from tocsin.event.filter_text import parse_filter
-from tocsin.overlay.routing.effects import Effect, Send
+from tocsin.overlay.routing.effects import Effect, PieceSent, Send
 from tocsin.overlay.routing.links import Identity
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.router import Router
@@ -137,3 +137,5 @@ class _Network:
             if isinstance(effect, Send):
                 receiver, number = self._links[broker, effect.link]
                 self._queue.append((receiver, number, effect.message))
+            elif isinstance(effect, PieceSent):
+                self._do(broker, self.routers[broker].send_next_piece(effect.link, NOW_NS))

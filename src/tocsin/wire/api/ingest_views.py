@@ -35,7 +35,7 @@ class BatchResult(msgspec.Struct, frozen=True):
     failed_events: list[FailedEvent]
 
 
-class ReceivedCounts(msgspec.Struct, frozen=True):
+class ReceivedCounts(msgspec.Struct):
     """What came by one dialect since the broker started."""
 
     posts: int = 0

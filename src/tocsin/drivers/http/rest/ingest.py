@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -28,25 +27,12 @@ from tocsin.wire.nextflow import Names, read_weblog
 from tocsin.wire.openlineage import read_batch, read_event
 
 
-@dataclass(slots=True)
-class _Count:
-    """What came by one dialect."""
-
-    posts: int = 0
-    messages: int = 0
-    ignored: int = 0
-    refused: int = 0
-
-    def counts(self) -> ReceivedCounts:
-        return ReceivedCounts(self.posts, self.messages, self.ignored, self.refused)
-
-
 def ingest_routes(port: BrokerPort, limits: Limits) -> list[Endpoint]:
     names = Names()
-    nextflow, openlineage = _Count(), _Count()
+    nextflow, openlineage = ReceivedCounts(), ReceivedCounts()
 
     async def show(request: Request) -> Response:
-        return answer(ReceiverCounts(nextflow.counts(), openlineage.counts()))
+        return answer(ReceiverCounts(nextflow, openlineage))
 
     async def take_weblog(request: Request) -> Response:
         body = await request.body()
@@ -99,7 +85,7 @@ async def _published(
     return IngestResult(accepted, duplicates, ignored=0 if messages else 1)
 
 
-def _counted(count: _Count, read: Callable[[], list[Message]]) -> list[Message]:
+def _counted(count: ReceivedCounts, read: Callable[[], list[Message]]) -> list[Message]:
     count.posts += 1
     try:
         messages = read()

@@ -287,3 +287,46 @@ def test_what_is_said_of_a_subscription_that_was_just_withdrawn_is_no_mistake() 
 
     assert began(effects) == set()
     assert errors_ignored(effects) == []
+
+
+def test_a_neighbour_that_changes_what_it_offers_again_and_again_costs_no_more_than_it_may() -> (
+    None
+):
+    router = broker_a()
+    link(router, 1, "B")
+    link(router, 2, "C")
+    for number in range(3_000):
+        text = f"a > {number} and b = {number % 7} and topic lead/{number}/*"
+        router.receive(2, m.Subscribe("C", f"s{number}", text), 1)
+    effects: list[Effect] = []
+    began_s = time.process_time()
+
+    for number in range(600):
+        offered = f"a < -{number} and c > {number} and topic lead/**"
+        effects += router.receive(1, m.Advertise("B", "it", offered), 2)
+        effects += router.receive(1, m.Unadvertise("B", "it"), 2)
+
+    assert time.process_time() - began_s < 12, "some 3 s; 50 if each is compared with all"
+    assert [error.code for error in errors_ignored(effects)] == ["T806"]
+    assert len(router._state.link_of["B"].sent_subscriptions) == 3_000
+    assert state_of(router, "B") == "up"
+
+
+def test_offers_about_other_topics_are_not_compared() -> None:
+    router = broker_a()
+    link(router, 1, "B")
+    link(router, 2, "C")
+    for number in range(200):
+        router.receive(1, m.Advertise("B", f"a{number}", f"topic t{number}/**"), 1)
+    at = router._state.link_of["B"]
+    before = at.compared
+
+    for number in range(100):
+        router.receive(2, m.Subscribe("C", f"s{number}", f"topic t{number}/x and a > 1"), 1)
+    router.receive(2, m.Subscribe("C", "none", "topic nobody/x"), 1)
+    router.receive(2, m.Subscribe("C", "any", "topic */y"), 1)
+
+    assert set(at.sent_subscriptions) == {("C", f"s{number}") for number in range(100)} | {
+        ("C", "any")
+    }
+    assert at.compared - before < 300

@@ -73,6 +73,8 @@ class Link:
     remaining: deque[Remaining] = field(default_factory=deque)  # tables not sent to their end
     has_all: bool = False  # of the neighbour's tables
     offers_all: bool = False  # so every subscription goes there
+    compared: int = 0  # offers with subscriptions
+    is_costly: bool = False  # too many were: for the rest of the link it offers all
     early: dict[str, list[EntryKey]] = field(default_factory=dict)
     """Brokers at which these hold, as the neighbour says, and that it has not named so far."""
     early_count: int = 0

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from tocsin.errors import BadLinkMessage, LinkRefused, TocsinError
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_text import format_filter
+from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.routing import departures, handshake
 from tocsin.overlay.routing.effects import (
     CloseLink,
@@ -29,6 +30,7 @@ from tocsin.overlay.routing.links import (
     cycle_error,
     out_of_turn,
 )
+from tocsin.overlay.routing.offers import forgive
 from tocsin.overlay.routing.options import CheckEntry, RoutingOptions, take_any_entry
 from tocsin.overlay.routing.reach import edge
 from tocsin.overlay.routing.room import check_room, check_share, ignore, take_brokers
@@ -297,6 +299,8 @@ class Router:
         if since is not None and now_ns - since >= state.options.cycle_grace_ns:
             self._cut_cycle(now_ns)
         departures.count_ages(state, passed_ns)
+        for link in state.links.values():
+            forgive(link, passed_ns / NS_PER_S)
         departures.forget_the_long_gone(state, now_ns)
         answer_held(state)
         return self._done(now_ns)

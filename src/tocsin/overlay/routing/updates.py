@@ -12,10 +12,11 @@ from collections.abc import Set as AbstractSet
 
 from tocsin.errors import RoutingTableFull
 from tocsin.event.filter import EVERYTHING, Filter
-from tocsin.matching.covering import intersects, never_matches
 from tocsin.overlay.routing.cover_index import Entry
 from tocsin.overlay.routing.effects import Began, EntryKey, Moved, NeighbourFilter, Send
 from tocsin.overlay.routing.links import Link, Phase
+from tocsin.overlay.routing.offers import Offers, is_everything, too_costly
+from tocsin.overlay.routing.room import ignore
 from tocsin.overlay.routing.state import RouterState
 from tocsin.overlay.routing.table import OWN, Before
 from tocsin.wire.link.messages import (
@@ -82,13 +83,23 @@ def send_advertisements(state: RouterState, link: Link, keys: Iterable[EntryKey]
 
 
 def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey]) -> None:
-    gone: list[Message] = []
-    sent = link.sent_subscriptions
-    offers = _offers(state, link.neighbour)
-    link.offers_all = offers == [EVERYTHING]
+    offers = _offers(state, link)
+    link.offers_all = offers.is_everything
+    meeting: dict[EntryKey, Entry] = {}
+    looked_at: list[EntryKey] = []
     for key in keys:
         entry = state.subscriptions.entries.get(key)
-        if entry is not None and entry.goes_to(link.neighbour) and _meets(entry.filter, offers):
+        looked_at.append(key)
+        if entry is not None and entry.goes_to(link.neighbour) and offers.meet(entry.filter):
+            meeting[key] = entry
+        if _is_too_costly(state, link):
+            send_subscriptions(state, link, sorted(state.subscriptions.entries))
+            return
+    gone: list[Message] = []
+    sent = link.sent_subscriptions
+    for key in looked_at:
+        if key in meeting:
+            entry = meeting[key]
             if sent.get(key) != entry.text:
                 sent[key] = entry.text
                 entry.unheard |= {link.neighbour}
@@ -99,11 +110,19 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
         _send(state, link, message)
 
 
-def _offers(state: RouterState, neighbour: str) -> list[Filter]:
-    """What may come from there; the widest alone, if it is everything. That is all the neighbour
-    says, also of brokers that are away: one of theirs may stand for one of its own."""
-    filters = [filter for _, filter in state.advertisements.said(neighbour).values()]
-    return [EVERYTHING] if EVERYTHING in filters or len(filters) > OFFERS_MAX else filters
+def _offers(state: RouterState, link: Link) -> Offers:
+    """What may come from there. That is all the neighbour says, also of brokers that are away: one
+    of theirs may stand for one of its own."""
+    filters = [filter for _, filter in state.advertisements.said(link.neighbour).values()]
+    return Offers(link, filters, is_everything=is_everything(link, filters, OFFERS_MAX))
+
+
+def _is_too_costly(state: RouterState, link: Link) -> bool:
+    """True once: from now on every subscription goes there."""
+    error = too_costly(link)
+    if error is not None:
+        ignore(state, link, error)
+    return error is not None
 
 
 def _affected(state: RouterState, link: Link, anew: list[Filter]) -> Collection[EntryKey]:
@@ -112,22 +131,19 @@ def _affected(state: RouterState, link: Link, anew: list[Filter]) -> Collection[
     if not anew:
         return ()
     entries = state.subscriptions.entries
-    offers_all = _offers(state, link.neighbour) == [EVERYTHING]
+    offers_all = _offers(state, link).is_everything
     if offers_all != link.offers_all or len(anew) > ANEW_MAX:
         return entries.keys()
     if offers_all:
         return ()
-    return [
-        key
-        for key, entry in entries.items()
-        if entry.goes_to(link.neighbour) and _meets(entry.filter, anew)
-    ]
-
-
-def _meets(wanted: Filter, offers: list[Filter]) -> bool:
-    if offers == [EVERYTHING]:
-        return not never_matches(wanted)
-    return any(intersects(wanted, offered) for offered in offers)
+    changed = Offers(link, anew, is_everything=EVERYTHING in anew)
+    found: list[EntryKey] = []
+    for key, entry in entries.items():
+        if entry.goes_to(link.neighbour) and changed.meet(entry.filter):
+            found.append(key)
+        if _is_too_costly(state, link):
+            return entries.keys()
+    return found
 
 
 def _report_wanted(state: RouterState, changed: dict[EntryKey, Before]) -> None:

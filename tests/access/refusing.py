@@ -36,7 +36,7 @@ from tocsin.event.event import Event
 from tocsin.event.topic import TopicPattern
 from tocsin.overlay.time_of_day import NO_ZONES
 from tocsin.services.directory.directory import Directory
-from tocsin.services.discovery.opening import open_discovery
+from tocsin.services.discovery.factory import open_discovery
 from tocsin.services.link.identity import ids_of
 from tocsin.store.store import Store
 

@@ -14,6 +14,7 @@ from tocsin.overlay.discovery.core import DiscoveryCore
 from tocsin.overlay.discovery.effects import Finished, Ignored, Send
 from tocsin.overlay.discovery.options import DEFAULTS, DiscoveryOptions
 from tocsin.overlay.discovery.requests import ModelType, Registration, parse_request
+from tocsin.overlay.interval_index import IntervalIndex
 from tocsin.overlay.region import Region
 from tocsin.overlay.region_index import RegionIndex
 from tocsin.wire.link.codec import FRAME_BYTES_MAX, decode, encode
@@ -286,3 +287,27 @@ def test_a_neighbour_and_a_broker_behind_it_have_a_share_of_continuous_requests(
     core.receive("left", Cancel("a0"), NOW)
     core.receive("left", msgspec.structs.replace(watch, request_id="b9", host="b"), NOW)
     assert "b9" in core.dynamic_watches
+
+
+def test_a_request_is_looked_up_once_however_many_covers_cannot_be_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Covers that came over the same link are of no use to it (A10)."""
+    core = DiscoveryCore("me", regions=RegionIndex)
+    for name in ("left", "right"):
+        core.link_up(name, NOW)
+    core.receive("right", advertise(), NOW)
+    for number in range(20):
+        core.receive("left", discover(f"q{number}"), NOW)
+    looked_up = []
+    containing = IntervalIndex.containing
+    monkeypatch.setattr(
+        IntervalIndex,
+        "containing",
+        lambda self, region: looked_up.append(region) or containing(self, region),  # type: ignore[func-returns-value]
+    )
+
+    core.receive("left", discover("last"), NOW)
+
+    assert len(looked_up) == 1
+    assert core.one_time.paths["last"].is_listed

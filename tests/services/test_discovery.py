@@ -15,10 +15,10 @@ from tocsin.errors import DiskFull, NoSuchResource
 from tocsin.overlay.discovery.effects import Resource
 from tocsin.overlay.time_of_day import NO_ZONES
 from tocsin.services.discovery import service as service_module
-from tocsin.services.discovery.found import Found
-from tocsin.services.discovery.opening import open_discovery
-from tocsin.services.discovery.ordering import BestFound, ordered
+from tocsin.services.discovery.answer import Hit
+from tocsin.services.discovery.factory import open_discovery
 from tocsin.services.discovery.service import ResourceDiscovery
+from tocsin.services.discovery.top_hits import TopHits, sorted_hits
 from tocsin.services.link.identity import ids_of
 from tocsin.wire.api.resource_request import OrderBy, read_discovery, read_resource
 
@@ -89,12 +89,12 @@ def test_of_what_a_request_finds_no_more_is_held_than_twice_what_is_answered(
     monkeypatch.setattr(service_module, "ANSWER_MAX", 3)
     held: list[int] = []
 
-    class Measured(BestFound):
-        def add(self, found: Iterable[Found]) -> None:
+    class Measured(TopHits):
+        def add(self, found: Iterable[Hit]) -> None:
             super().add(found)
             held.append(len(self))
 
-    monkeypatch.setattr(service_module, "BestFound", Measured)
+    monkeypatch.setattr(service_module, "TopHits", Measured)
 
     async def script(discovery: ResourceDiscovery, runtime: ManualRuntime) -> None:
         for load in range(1, 21):
@@ -118,14 +118,14 @@ def test_the_best_found_are_those_that_ordering_everything_would_give(
     loads: list[int | None], limit: int, at_once: int, order: OrderBy | None
 ) -> None:
     found = [
-        Found(Resource(f"{number:02}", "b", {} if load is None else {"load": load}, 0, "a"))
+        Hit(Resource(f"{number:02}", "b", {} if load is None else {"load": load}, 0, "a"))
         for number, load in enumerate(loads)
     ]
-    best = BestFound(limit, order)
+    best = TopHits(limit, order)
 
     for start in range(0, len(found), at_once):
         best.add(found[start : start + at_once])
 
-    everything = found if order is None else ordered(found, order)
+    everything = found if order is None else sorted_hits(found, order)
     assert best.shown() == everything[:limit]
     assert best.count == len(found)

@@ -34,7 +34,7 @@ from tocsin.drivers.tls import authorities_context, listener_context, sink_conte
 from tocsin.drivers.zones import zone_offset_s
 from tocsin.errors import NotOpenToTheWorld, TocsinError
 from tocsin.services.directory.directory import Directory, Offering
-from tocsin.services.discovery.opening import open_discovery
+from tocsin.services.discovery.factory import open_discovery
 from tocsin.services.link.identity import ids_of
 from tocsin.services.performance.service import Addresses
 from tocsin.wire.directory.entry import Kind, Registration

@@ -12,7 +12,7 @@ from tocsin.broker.effects import Accepted
 from tocsin.broker.options import BrokerOptions
 from tocsin.errors import PeerFailed
 from tocsin.event.event import Event
-from tocsin.services.discovery.opening import open_discovery
+from tocsin.services.discovery.factory import open_discovery
 from tocsin.services.link.identity import ids_of
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.services.link.options import LinkOptions

@@ -26,10 +26,10 @@ from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.discovery.port import Discovery
 from tocsin.overlay.discovery.requests import ModelType, parse_request
 from tocsin.overlay.time_of_day import Zones
+from tocsin.services.discovery.answer import Answer, Hit
 from tocsin.services.discovery.core_driver import CoreDriver, ForClient
-from tocsin.services.discovery.found import Answer, Found
-from tocsin.services.discovery.ordering import BestFound
 from tocsin.services.discovery.resources import Resources
+from tocsin.services.discovery.top_hits import TopHits
 from tocsin.services.discovery.watch import STREAMS_MAX, Follower, Reader, Watch
 from tocsin.wire.api.resource_request import DiscoveryRequest, OptionsChange
 
@@ -50,7 +50,7 @@ class _Waiting:
     signal: Signal
     began_s: float
     is_dynamic: bool
-    found: BestFound
+    found: TopHits
 
 
 class _KeptOptions(msgspec.Struct):
@@ -101,7 +101,7 @@ class ResourceDiscovery:
             self._runtime.signal(),
             self._runtime.elapsed_s(),
             request.model.is_dynamic,
-            BestFound(asked.first or ANSWER_MAX, asked.order_by),
+            TopHits(asked.first or ANSWER_MAX, asked.order_by),
         )
         self._waiting[request.request_id] = waiting
         try:
@@ -217,7 +217,7 @@ class ResourceDiscovery:
             case Answered(_, results):
                 passed_s = self._runtime.elapsed_s() - waiting.began_s
                 waiting.found.add(
-                    Found(each, self._round_trip_s(each, passed_s if waiting.is_dynamic else None))
+                    Hit(each, self._round_trip_s(each, passed_s if waiting.is_dynamic else None))
                     for each in results
                 )
             case Finished(_, summary):
@@ -308,7 +308,7 @@ def _unknown(broker: str) -> float | None:
     return None
 
 
-def _answer(best: BestFound, summary: Summary, asked: DiscoveryRequest) -> Answer:
+def _answer(best: TopHits, summary: Summary, asked: DiscoveryRequest) -> Answer:
     found = best.shown()
     stopped_early = len(found) < best.count
     if stopped_early and not asked.first:

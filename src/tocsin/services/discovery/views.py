@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.event.instant import NS_PER_S, iso_duration, rfc3339, rfc3339_or_none
 from tocsin.overlay.discovery.options import DiscoveryOptions
-from tocsin.services.discovery.found import attributes_view
+from tocsin.services.discovery.answer import attributes_view
 from tocsin.services.discovery.kept_resource import KeptResource
 from tocsin.services.discovery.watch import Watch
 from tocsin.wire.api.resource_views import DiscoveryInfo, OverlayOptions, ResourceInfo

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import msgspec
 
 from tocsin.overlay.discovery.effects import Change, Resource, Summary
-from tocsin.services.discovery.found import Found, resource_view
+from tocsin.services.discovery.answer import Hit, resource_view
 from tocsin.wire.api.resource_request import DiscoveryRequest
 from tocsin.wire.sse import sse_event
 
@@ -72,7 +72,7 @@ class Follower:
             return _event(Change.REMOVED, {"id": id, "broker": broker})
         change = Change.CHANGED if key in self._told else Change.ADDED
         self._told.add(key)
-        return _event(change, resource_view(Found(resource)))
+        return _event(change, resource_view(Hit(resource)))
 
     def end(self, reason: str) -> None:
         self._reader.end(reason)

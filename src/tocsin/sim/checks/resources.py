@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from tocsin.event.event import Value
-from tocsin.services.discovery.found import Answer
+from tocsin.services.discovery.answer import Answer
 from tocsin.sim.world import Violation, World
 from tocsin.wire.api.resource_request import DiscoveryRequest, OrderBy
 from tocsin.wire.api.resource_views import RequestModel

@@ -12,7 +12,7 @@ from tocsin.access.session import anonymous
 from tocsin.errors import NoSuchResource
 from tocsin.event.event import Value
 from tocsin.event.instant import NS_PER_MS
-from tocsin.services.discovery.found import Answer
+from tocsin.services.discovery.answer import Answer
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.sim.checks.resources import ResourceCheck, ResourceRecord, Wanted
 from tocsin.sim.machine import Machine

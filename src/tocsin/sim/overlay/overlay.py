@@ -15,7 +15,15 @@ from tocsin.sim.clients.watchers import Watcher
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network
 from tocsin.sim.overlay.connections import LinkNetwork
-from tocsin.sim.overlay.fresh import Edge, FreshTables, Rows, hops, is_tree, links_of, tables_of
+from tocsin.sim.overlay.expected_tables import (
+    Edge,
+    ExpectedTables,
+    Rows,
+    hops,
+    is_tree,
+    links_of,
+    tables_of,
+)
 from tocsin.sim.overlay.member import Member, links_of_process
 from tocsin.sim.overlay_plan import OverlayPlan
 from tocsin.sim.world import Violation, World
@@ -41,7 +49,7 @@ class Overlay:
         self._seekers: list[Seeker] = []
         self._watchers: list[Watcher] = []
         self._edges: set[Edge] = set()  # the tree, by broker ids
-        self._fresh = FreshTables(plan.members[0].options.routing)
+        self._expected = ExpectedTables(plan.members[0].options.routing)
         self._quiet_since_s: float | None = None
         self._has_asked = self._have_watched = False
         for machine, member in zip(machines, plan.members, strict=True):
@@ -103,9 +111,9 @@ class Overlay:
         if not is_tree(views, edges):
             return f"the links are no tree: {sorted(edges)}"
         self._edges = edges
-        fresh = self._fresh.of(views)
+        expected = self._expected.of(views)
         for broker, view in views.items():
-            for have, want in zip(tables_of(view), fresh[broker], strict=True):
+            for have, want in zip(tables_of(view), expected[broker], strict=True):
                 if have != want:
                     return f"the tables of {broker} differ: {_difference(have, want)}"
         return None

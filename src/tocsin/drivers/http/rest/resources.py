@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer, while_connected
 from tocsin.errors import BadDiscovery, DiscoveryOff
-from tocsin.services.discovery.found import answer_view
+from tocsin.services.discovery.answer import answer_view
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.discovery.views import options_info, resource_info, watch_info
 from tocsin.wire.api.members import read_object

@@ -1,4 +1,4 @@
-"""Found: what came back for a one-time request, and how it is shown."""
+"""Answer: what was found for a one-time request, and how it is shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tocsin.wire.api.resource_views import DiscoveryResult, FoundResource
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Hit:
     """A resource, and how long its broker took to answer; None if it was known here."""
 
     resource: Resource
@@ -24,12 +24,12 @@ class Found:
 class Answer:
     """All that was found for one request."""
 
-    found: list[Found]
+    found: list[Hit]
     summary: Summary
     stopped_early: bool = False
 
 
-def resource_view(found: Found) -> FoundResource:
+def resource_view(found: Hit) -> FoundResource:
     resource = found.resource
     return FoundResource(
         id=resource.id,

@@ -66,7 +66,7 @@ def _rows(entries: tuple[EntryView, ...]) -> Rows:
     }
 
 
-class FreshTables:
+class ExpectedTables:
     """Of routers with the same links and the same subscriptions of their clients; made anew when
     these have changed."""
 
@@ -106,7 +106,7 @@ class _Network:
         self._numbers = 0
         self._queue: deque[tuple[str, int, Message]] = deque()
         for broker, view in views.items():
-            router = Router(Identity(broker, f"log-{broker}", DATA_FORMAT, "fresh"), options)
+            router = Router(Identity(broker, f"log-{broker}", DATA_FORMAT, "simulated"), options)
             self.routers[broker] = router
             for entry in own_entries(view):
                 router.local_subscribe(entry.id, _parsed(entry.filter), NOW_NS)

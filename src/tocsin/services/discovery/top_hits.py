@@ -1,4 +1,4 @@
-"""In which order found resources are answered."""
+"""TopHits: as many hits as an answer may have, in the order that was asked for."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import inf
 from tocsin.event.event import Value
 from tocsin.event.facets import number_of
 from tocsin.event.value import Quantity, in_base_units
-from tocsin.services.discovery.found import Found
+from tocsin.services.discovery.answer import Hit
 from tocsin.wire.api.resource_request import OrderBy
 
 _Key = tuple[int, float, str]
 
 
-def ordered(found: Sequence[Found], order: OrderBy) -> list[Found]:
+def sorted_hits(found: Sequence[Hit], order: OrderBy) -> list[Hit]:
     """Numbers before texts; what lacks the attribute comes last, whichever the direction."""
     if order.is_distance:
         return sorted(found, key=_distance, reverse=order.is_descending)
@@ -27,38 +27,38 @@ def ordered(found: Sequence[Found], order: OrderBy) -> list[Found]:
     return having + sorted(lacking, key=_id)
 
 
-class BestFound:
+class TopHits:
     """What a request has found: no more of it than may be answered, and how much it was."""
 
     def __init__(self, limit: int, order: OrderBy | None) -> None:
         self._limit = limit
         self._order = order
-        self._found: list[Found] = []
+        self._found: list[Hit] = []
         self.count = 0
 
     def __len__(self) -> int:
         """How many are held."""
         return len(self._found)
 
-    def add(self, found: Iterable[Found]) -> None:
+    def add(self, found: Iterable[Hit]) -> None:
         before = len(self._found)
         self._found.extend(found)
         self.count += len(self._found) - before
         if len(self._found) > 2 * self._limit:  # not each time: ordering is dear
             self._found = self.shown()
 
-    def shown(self) -> list[Found]:
+    def shown(self) -> list[Hit]:
         """The first in the order that was asked for, or that came."""
-        everything = self._found if self._order is None else ordered(self._found, self._order)
+        everything = self._found if self._order is None else sorted_hits(self._found, self._order)
         return everything[: self._limit]
 
 
-def _distance(found: Found) -> tuple[int, float, str]:
+def _distance(found: Hit) -> tuple[int, float, str]:
     waited_s = found.round_trip_s
     return found.resource.hops, inf if waited_s is None else waited_s, found.resource.id
 
 
-def _id(found: Found) -> tuple[str, str]:
+def _id(found: Hit) -> tuple[str, str]:
     return found.resource.id, found.resource.broker
 
 

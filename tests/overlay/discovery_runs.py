@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from math import inf
@@ -62,6 +62,16 @@ def make_plan(seed: int, *, spread_ms: int = 300, with_updates: bool = False) ->
             at_ns = random.randint(0, 12_000) * MS
             updates.append((at_ns, broker, registration.resource_id, values))
     return Plan(edges, resources, requests, updates)
+
+
+def stopping_early(plan: Plan, seed: int) -> Plan:
+    """The same, and every other request wants only the first ones."""
+    random = Random(f"first {seed}")
+    requests = [
+        (at_ns, broker, replace(request, first=random.choice((0, random.randint(1, 4)))))
+        for at_ns, broker, request in plan.requests
+    ]
+    return replace(plan, requests=requests)
 
 
 def _registration(random: Random, name: str) -> Registration:
@@ -139,14 +149,20 @@ def problems_of(plan: Plan, network: Network) -> list[str]:
     for _, _, request in plan.requests:
         name, want = request.request_id, expected(plan, request)
         have = network.found(name)
-        if have != want:
+        if request.first:
+            is_right = set(have) <= set(want) and len(have) == min(request.first, len(want))
+        else:
+            is_right = have == want
+        if not is_right:
             found.append(f"1: {name} wants {want} and has {have}")
         if name not in network.finished:
             found.append(f"9: {name} did not end")
         elif network.finished[name].incomplete:
             found.append(f"9: {name} is incomplete: {network.finished[name].incomplete}")
+    some_stop_early = any(request.first for _, _, request in plan.requests)
     for name, core in network.cores.items():
-        if core.one_time.paths or core.counters.dropped.keys() - {"result known"}:
+        dropped = () if some_stop_early else core.counters.dropped.keys() - {"result known"}
+        if core.one_time.paths or dropped:
             found.append(f"8: {name} keeps {core.tables()['sizes']}, {core.counters.dropped}")
     if len(network.trace) != sum(core.counters.received for core in network.cores.values()):
         found.append("7: some message was neither received nor dropped")

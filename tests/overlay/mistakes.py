@@ -1,4 +1,4 @@
-"""The mistakes that the published algorithms invite (ADR 0025, A1 to A8), each put back.
+"""The mistakes that the published algorithms invite (ADR 0025: A1 to A8, A10, A17), each put back.
 
 A mistake is a subclass of what ships, so that nothing in the product can switch it on.
 """
@@ -6,6 +6,7 @@ A mistake is a subclass of what ships, so that nothing in the product can switch
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from msgspec import structs
@@ -77,6 +78,27 @@ class A8ThePreviousHopGoesOnAlone(OneTimeRequests):
         if path is not None:
             path.attached_by = self._context.broker_id
         super().receive_cover_gone(neighbour, message, now_ns)
+
+
+class _FromAnyLink(CoverList):
+    def _is_usable(self, cover: Path, path: Path, now_ns: int) -> bool:
+        return super()._is_usable(cover, replace(path, last_hop="any"), now_ns)
+
+
+class A10CoverFromTheSameLink(OneTimeRequests):
+    """A request waits for one that came over its own link."""
+
+    def _start(self, path: Path, now_ns: int) -> None:
+        self._covers.__class__ = _FromAnyLink
+        super()._start(path, now_ns)
+
+
+class A17WhatStopsEarlyIsShared(OneTimeRequests):
+    def _add(self, message: Discover, region: Region, last_hop: str, now_ns: int) -> Path:
+        if message.first:
+            until_ns = message.issued_ns + self._context.options.cache_expiry_ns
+            message = structs.replace(message, shared_until_ns=until_ns)
+        return super()._add(message, region, last_hop, now_ns)
 
 
 def make_all(mistake: type[OneTimeRequests], patch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,18 @@ def _is_there(path: str) -> bool:
     return (ROOT / path).exists() or (ROOT / "src" / "tocsin" / path).exists()
 
 
+def test_each_resolution_of_decision_25_names_tests_that_are_there() -> None:
+    text = (ROOT / "docs/adr/0025-similarity-forwarding-as-repaired.md").read_text()
+    rows = [line for line in text.splitlines() if re.match(r"\| A\d+ \|", line)]
+    tests = "".join(path.read_text() for path in (ROOT / "tests/overlay").glob("*.py"))
+
+    assert len(rows) == 24
+    for row in rows:
+        names = re.findall(r"`(test_\w+)`", row.rsplit(" | ", 1)[1])
+        assert names, row
+        assert [name for name in names if f"def {name}(" not in tests] == [], row
+
+
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
 def test_what_a_table_of_claims_names_is_there(table: Path) -> None:
     text = table.read_text()

@@ -36,6 +36,22 @@ def test_a_static_request_is_answered_by_the_clients_own_broker() -> None:
     assert len(network.trace) == before
 
 
+def test_a_static_request_meets_what_is_advertised_and_a_dynamic_one_what_is_so_now() -> None:
+    """A23: `memory < 1` and an advertisement of `memory <= 2` meet, whatever there is of it."""
+    network = Network(PATH)
+    network.register("A", "static", LINUX, model=STATIC)
+    network.register("A", "much", LINUX, {"memory": 2})
+    network.register("A", "little", LINUX, {"memory": 0})
+    network.settle()
+
+    network.discover("C", "Q1", "[memory,<,1]", STATIC)
+    network.discover("C", "Q2", "[memory,<,1]", DYNAMIC)
+    network.settle()
+
+    assert network.found("Q1") == ["static"]
+    assert network.found("Q2") == ["little"]
+
+
 def test_a_static_resource_that_was_found_is_found_as_it_is_now() -> None:
     network = Network(PATH)
     network.register("A", "R", LINUX, model=STATIC)

@@ -121,6 +121,24 @@ def offers(advertisement: str, request: str) -> bool:
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[available,>,8 a.m. Europe/Nowhere]",
+        "available < '17:30 Europe/Nowhere'",
+    ],
+)
+def test_a_time_in_a_zone_that_is_not_known_is_refused_and_the_zone_is_named(text: str) -> None:
+    with pytest.raises(BadDiscovery, match="knows no time zone 'Europe/Nowhere'"):
+        parse_region(text, lambda name: None)
+
+
+def test_a_text_that_looks_like_a_time_elsewhere_is_a_text() -> None:
+    region = parse_region("label = '17:30 Europe/Nowhere'", lambda name: None)
+
+    assert region.bounds == {("label", "s"): "17:30 Europe/Nowhere"}
+
+
 def test_the_example_of_temporal_availability() -> None:
     assert offers("[available,>,8 a.m.]", "[available,>,7 a.m.],[available,<,3 p.m.]")
     assert not offers("[available,>,4 p.m.]", "[available,>,7 a.m.],[available,<,3 p.m.]")

@@ -12,7 +12,14 @@ from tocsin.event.filter_eval import comparand
 from tocsin.event.filter_format import format_filter
 from tocsin.event.filter_text import parse_filter
 from tocsin.overlay.region import TIME, UNBOUNDED, Bound, Region, RegionKey
-from tocsin.overlay.time_of_day import NO_ZONES, TimeBound, Zones, read_time_of_day, window
+from tocsin.overlay.time_of_day import (
+    NO_ZONES,
+    TimeBound,
+    Zones,
+    read_time_of_day,
+    unknown_zone,
+    window,
+)
 
 _KIND_WORDS: Mapping[str, str] = {
     NUMBER: "a number",
@@ -78,6 +85,13 @@ def _kind(predicate: Predicate, zones: Zones) -> str:
     value = predicate.value
     if isinstance(value, str) and read_time_of_day(value, zones) is not None:
         return TIME
+    is_order = predicate.operator not in (Operator.EQ, Operator.NE)
+    zone = unknown_zone(value, zones) if isinstance(value, str) and is_order else None
+    if zone is not None:
+        raise BadDiscovery(
+            f"{format_filter(predicate)[:200]}: this broker knows no time zone {zone!r}",
+            remedy="Write UTC, an offset as in +05:30, or a name as in Europe/Berlin.",
+        )
     kind = predicate_kind(value, predicate.unit)
     if kind is None or comparand(predicate) is None:
         raise BadDiscovery(

@@ -63,6 +63,17 @@ def read_time_of_day(text: str, zones: Zones) -> TimeOfDay | None:
     return None if local_s is None or offset_s is None else TimeOfDay(local_s, offset_s)
 
 
+def unknown_zone(text: str, zones: Zones) -> str | None:
+    """The zone of what would be a time of day, if that were known."""
+    found = _TIME.fullmatch(text.strip()) if len(text) <= TIME_CHARS_MAX else None
+    if found is None or found["zone"] is None:
+        return None
+    if found["minute"] is None and found["half"] is None:
+        return None
+    zone: str = found["zone"]
+    return zone if _offset_s(zone, zones) is None else None
+
+
 def _local_s(hour: int, found: re.Match[str]) -> float | None:
     if found["half"] is not None:
         if not 1 <= hour <= 12:

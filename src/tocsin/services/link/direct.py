@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks, Timer
-from tocsin.errors import BadLinkMessage, TocsinError
+from tocsin.errors import BadLinkMessage, PeerFailed, TocsinError
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.transport import Connector, Transport
@@ -28,6 +28,8 @@ IDLE_S = 10.0
 OPEN_MAX = 256
 NOTE_S = 60.0  # between two lines in the log about connections that failed
 WAITING_MAX = 1_000  # messages for one broker, until there is a connection
+WAITING_BYTES_MAX = 8 << 20  # for one broker, also while it reads slowly,
+WAITING_BYTES_TOTAL_MAX = 64 << 20  # and for all
 
 
 @dataclass(eq=False, slots=True)
@@ -35,10 +37,15 @@ class _Outgoing:
     """One connection to leave results by. Nothing is read from it."""
 
     transport: Transport | None = None
-    waiting: deque[DiscoveryMessage] = field(default_factory=deque)
+    unsent: deque[bytes] = field(default_factory=deque)  # until there is a connection
+    unsent_bytes: int = 0
     timer: Timer | None = None
     is_over: bool = False
     is_busy: bool = False
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self.unsent_bytes + (0 if self.transport is None else self.transport.waiting)
 
     def received(self, data: bytes) -> None:
         if self.transport is not None:
@@ -88,28 +95,38 @@ class DirectResults:
                 return
             way = self._outgoing[broker, address] = _Outgoing()
             self._tasks.spawn(self._connect(broker, address, way))
-        if way.transport is not None:
-            way.transport.write(encode(message))
-            self._keep_open(broker, address, way)
-        elif len(way.waiting) < WAITING_MAX:
-            way.waiting.append(message)
-        else:
+        frame = encode(message)
+        if not self._has_room(way, len(frame)):
             self.dropped += 1
+            self._note_failed(broker, _too_much(broker))
+        elif way.transport is not None:
+            way.transport.write(frame)
+            self._keep_open(broker, address, way)
+        else:
+            way.unsent.append(frame)
+            way.unsent_bytes += len(frame)
+
+    def _has_room(self, way: _Outgoing, size: int) -> bool:
+        if len(way.unsent) >= WAITING_MAX or way.waiting_bytes + size > WAITING_BYTES_MAX:
+            return False
+        others = sum(each.waiting_bytes for each in self._outgoing.values())
+        return others + size <= WAITING_BYTES_TOTAL_MAX
 
     async def _connect(self, broker: str, address: str, way: _Outgoing) -> None:
         def opened(transport: Transport) -> _Outgoing:
             way.transport = transport
             transport.write(encode(Direct(PROTOCOL_VERSION, self._broker, broker)))
-            for message in way.waiting:
-                transport.write(encode(message))
-            way.waiting.clear()
+            for frame in way.unsent:
+                transport.write(frame)
+            way.unsent.clear()
+            way.unsent_bytes = 0
             self._keep_open(broker, address, way)
             return way
 
         try:
             await self._connector.connect(address, opened)
         except TocsinError as error:
-            self.dropped += len(way.waiting)
+            self.dropped += len(way.unsent)
             self._outgoing.pop((broker, address), None)
             self._note_failed(broker, error)
 
@@ -168,3 +185,10 @@ class DirectResults:
             if way.transport is not None:
                 way.transport.close()
         self._outgoing.clear()
+
+
+def _too_much(broker: str) -> PeerFailed:
+    return PeerFailed(
+        f"as many results wait for {broker} as may wait",
+        remedy="It reads too slowly; its clients are told that their answers are incomplete.",
+    )

@@ -20,7 +20,7 @@ from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind
 from tocsin.services.link.connection import Connection
-from tocsin.services.link.relayed import relayed
+from tocsin.services.link.relayed_events import relayed_event
 from tocsin.wire.link.codec import FRAME_BYTES_MAX, encode
 from tocsin.wire.link.messages import (
     BATCHES_MAX,
@@ -154,7 +154,7 @@ class Forwarder:
             self._port.give_back(token)
             return
         chosen = [
-            relayed(stored, *self._origin)
+            relayed_event(stored, *self._origin)
             for stored in pulled.events
             if self._is_for_neighbour(stored)
         ]
@@ -189,14 +189,16 @@ class Forwarder:
     def _now_s(self) -> float:
         return self._port.runtime.elapsed_s()
 
-    def acknowledged(self, through: int) -> None:
-        """All that was sent as far as this is on the neighbour's disk."""
+    def acknowledged(self, through: int) -> bool:
+        """All that was sent as far as this is on the neighbour's disk. True if that is news."""
+        sent = len(self._sent)
         while self._sent and self._sent[0].through <= through:
             batch = self._sent.popleft()
             self._bytes -= batch.bytes
             self._port.release(batch.token)
             self._progress_s, self._refusals = self._now_s(), 0
         self._go_on()
+        return len(self._sent) < sent
 
     def not_stored(self) -> float:
         """The neighbour keeps nothing of what it has not acknowledged: it is sent again. Returns

@@ -29,7 +29,7 @@ from tocsin.overlay.routing.router import Router
 from tocsin.services.link.forwarder import parts_within_frames
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.services.link.neighbours import Neighbours
-from tocsin.services.link.relayed import relayed
+from tocsin.services.link.relayed_events import relayed_event
 from tocsin.wire.link.messages import HOPS_MAX, HandedOver, Handover, Relayed
 
 KEY = "handover/"
@@ -185,7 +185,7 @@ class Handovers:
         return stored.arrival is not None and stored.arrival.origin == broker
 
     async def _hand_over(self, link_id: str, row: HandoverRow, stored: list[Stored]) -> bool:
-        events = [relayed(each, *self._origin) for each in stored]
+        events = [relayed_event(each, *self._origin) for each in stored]
         for part in parts_within_frames(events, _ignore):
             if not await self._send_part(link_id, row.to, part):
                 return False

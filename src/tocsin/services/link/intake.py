@@ -19,7 +19,7 @@ from tocsin.errors import (
 from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.forwarder import Counts
-from tocsin.services.link.relayed import arrival
+from tocsin.services.link.relayed_events import arrival_of
 from tocsin.wire.link.codec import check_relayed
 from tocsin.wire.link.messages import (
     BATCHES_MAX,
@@ -138,7 +138,7 @@ class EventIntake:
         taken = [event for event in events if self._is_taken(event)]
         if not taken:
             return None
-        arrivals = [arrival(event, self._connection.broker) for event in taken]
+        arrivals = [arrival_of(event, self._connection.broker) for event in taken]
         attempts = 0
         while not is_over():
             try:

@@ -27,6 +27,7 @@ class Neighbour:
         self.since_ns: int | None = None  # it is connected, or not
         self.link_error: TocsinError | None = None  # the last one, until it is connected again
         self.entry_error: TocsinError | None = None  # of entries, since it is connected
+        self.events_error: TocsinError | None = None  # some are not stored, here or there
         self.counts = Counts()
         self._port = port
         self._tasks = Tasks(port.runtime)
@@ -37,7 +38,7 @@ class Neighbour:
 
     @property
     def error(self) -> TocsinError | None:
-        return self.entry_error or self.link_error
+        return self.events_error or self.entry_error or self.link_error
 
     @property
     def in_flight(self) -> int:
@@ -106,10 +107,11 @@ class Neighbour:
     def resume(self) -> None:
         """It sends again what was not stored."""
         if self._intake is not None:
+            self.events_error = None
             self._intake.resume()
 
     def _note_not_stored(self, error: TocsinError) -> None:
-        self.entry_error = error
+        self.events_error = error
         self._port.runtime.note(
             "error",
             "events of a neighbour are not stored: it sends them again later",
@@ -123,7 +125,7 @@ class Neighbour:
         """It says so of all that it has not acknowledged."""
         if self._forwarder is None:
             return
-        self.entry_error = LinkRefused.by(message.code, message.reason)
+        self.events_error = LinkRefused.by(message.code, message.reason)
         pause_s = self._forwarder.not_stored()
         self._port.runtime.note(
             "warning",
@@ -135,8 +137,8 @@ class Neighbour:
         )
 
     def acknowledged(self, through: int) -> None:
-        if self._forwarder is not None:
-            self._forwarder.acknowledged(through)
+        if self._forwarder is not None and self._forwarder.acknowledged(through):
+            self.events_error = None
 
     def overdue(self, now_s: float, late_s: float, allowed_s: float) -> NotAcknowledged | None:
         """If it has not acknowledged for so long what it was sent. `late_s`: this broker could not

@@ -105,12 +105,20 @@ class Neighbours:
         it was before, nothing came from it by there."""
         return stored.arrival is None or stored.arrival.neighbour != broker
 
+    def ended(self, connection: Connection) -> None:
+        """Why, is shown at once; the rest follows when it is saved that the link is down."""
+        neighbour = self._known.get(connection.broker)
+        if neighbour is not None and neighbour.connection is connection:
+            neighbour.link_error = connection.error or neighbour.link_error
+            neighbour.entry_error = neighbour.events_error = None
+
     def down(self, broker: str) -> None:
         neighbour = self._known.get(broker)
         if neighbour is None or neighbour.connection is None:
             return
         error = neighbour.connection.error
-        neighbour.link_error, neighbour.entry_error = error or neighbour.link_error, None
+        neighbour.link_error = error or neighbour.link_error
+        neighbour.entry_error = neighbour.events_error = None
         neighbour.disconnect()
         neighbour.since_ns = self.now_ns()
         why = "" if error is None else error.problem

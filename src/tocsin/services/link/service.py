@@ -328,6 +328,7 @@ class LinkService:
         if self._connections.pop(connection.number, None) is None:
             return
         if connection.is_routed:
+            self.neighbours.ended(connection)
             self._perform(self.router.link_closed(connection.number, self.neighbours.now_ns()))
         self._dialler.ended(connection)
 

@@ -6,7 +6,7 @@ from tocsin.event.stored import Arrival, Stored
 from tocsin.wire.link.messages import HOPS_MAX, Relayed
 
 
-def relayed(stored: Stored, broker: str, log: str) -> Relayed:
+def relayed_event(stored: Stored, broker: str, log: str) -> Relayed:
     """An event of this broker's log, for another one."""
     came = stored.arrival
     if came is None:
@@ -16,7 +16,7 @@ def relayed(stored: Stored, broker: str, log: str) -> Relayed:
     )
 
 
-def arrival(event: Relayed, neighbour: str) -> Arrival:
+def arrival_of(event: Relayed, neighbour: str) -> Arrival:
     """How an event came here, for this broker's log."""
     return Arrival(
         event.origin,

@@ -119,3 +119,21 @@ def test_what_a_neighbour_wants_counts_as_interest_until_it_is_gone() -> None:
 
     assert before
     assert not hand.broker.interest.has(on("a"))
+
+
+def test_a_place_whose_filters_are_not_known_yet_stays_where_it_is_when_the_log_is_trimmed() -> (
+    None
+):
+    """After a restart, and when what was kept for one neighbour begins to go to another."""
+    hand = Hand()
+    for number in range(1, 5):
+        hand.publish(event(number, "a"))
+    asked = Subscription(id="", kind=Kind.LINK)
+    view = hand.ask(lambda token: hand.broker.subscribe(asked, NOTHING, 1, token, hand.now))
+    assert isinstance(view, SubscriptionView)
+
+    hand.broker.retention_checked(4, hand.now)
+    hand.settle()
+    wants(hand, view.subscription.id, "a")
+
+    assert take(hand, view.subscription.id)[1] == [2, 3, 4]

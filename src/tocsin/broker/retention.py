@@ -73,7 +73,9 @@ class Retention:
         for subscriber in state.by_id.values():
             follower = subscriber.follower
             cursor = follower.cursor(state.head)
-            if cursor < through and follower.parked:
+            # A neighbour's place is parked until it is known what it wants: nothing is too old yet.
+            is_link = subscriber.subscription.kind is Kind.LINK
+            if cursor < through and follower.parked and not is_link:
                 follower.stale_to = through
                 self._catchup.add(follower)
             floor = min(floor, cursor)

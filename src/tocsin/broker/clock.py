@@ -78,11 +78,11 @@ class Clock:
             if self.doubt is not None or not self._has_run:
                 self._believe(wall_ns, now_ns, "the clock is trusted again", quietly=not self.doubt)
         elif self._has_run:
-            self._doubt(Doubt.SET, self._expected_shift_ns)
+            self._doubt(Doubt.SET, now_ns, self._expected_shift_ns)
         elif self.jump_ns > 0:
-            self._doubt(Doubt.AHEAD, wall_ns - now_ns)
+            self._doubt(Doubt.AHEAD, now_ns, wall_ns - now_ns)
         else:
-            self._doubt(Doubt.BEHIND, self._expected_shift_ns)
+            self._doubt(Doubt.BEHIND, now_ns, self._expected_shift_ns)
 
     def accept(self, wall_ns: int, token: Token, now_ns: int) -> None:
         """An operator says that the clock is right; `Reply(None)` once that is on disk."""
@@ -90,23 +90,23 @@ class Clock:
         self._believe(wall_ns, now_ns, "an operator accepted the clock", quietly=False)
         self._state.reply_when_saved(token, None)
 
-    def _doubt(self, doubt: Doubt, shift_ns: int) -> None:
+    def _doubt(self, doubt: Doubt, now_ns: int, shift_ns: int) -> None:
         if doubt is self.doubt:
             return
         self.doubt = doubt
-        self._change(shift_ns, holds=doubt is Doubt.AHEAD)
+        self._change(shift_ns, now_ns, holds=doubt is Doubt.AHEAD)
         self._state.note("warning", self.complaint(), clock=doubt.value)
 
     def _believe(self, wall_ns: int, now_ns: int, words: str, *, quietly: bool) -> None:
         shift_ns = self._expected_shift_ns if self._has_run else wall_ns - now_ns
         self.doubt, self._has_run = None, True
         self._expected_shift_ns, self.jump_ns = shift_ns, wall_ns - now_ns - shift_ns
-        self._change(shift_ns, holds=False)
+        self._change(shift_ns, now_ns, holds=False)
         self._state.unsaved.cursors[CLOCK] = self._state.time_ns(now_ns)
         if not quietly:
             self._state.note("info", words)
 
-    def _change(self, shift_ns: int, *, holds: bool) -> None:
+    def _change(self, shift_ns: int, now_ns: int, *, holds: bool) -> None:
         state = self._state
         if (shift_ns, holds) != (state.shift_ns, state.holds):
             state.shift_ns, state.holds = shift_ns, holds

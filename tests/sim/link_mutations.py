@@ -10,6 +10,7 @@ import pytest
 
 from sim.mutations import Mutate
 from tocsin.access.session import internal
+from tocsin.broker import numbering
 from tocsin.broker.numbering import Applied, Numbering
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.stored import Append, Stored
@@ -23,6 +24,7 @@ from tocsin.services.link.intake import EventIntake
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.performer import Performer
 from tocsin.services.link.service import LinkService
+from tocsin.sim.clients import publishers
 from tocsin.wire.link.discovery_messages import Result
 from tocsin.wire.link.messages import Acknowledge, Events, Reached
 
@@ -79,6 +81,12 @@ def send_events_back_and_know_no_repeats(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Numbering, "apply", forgetful)
     patch.setattr(Neighbours, "_is_for", lambda *_: True)
     patch.setattr(EventIntake, "_is_taken", lambda *_: True)
+
+
+def know_a_relayed_event_by_its_source_and_id(patch: pytest.MonkeyPatch) -> None:
+    """Take an event for a repeat of another broker's that has the same source and id."""
+    patch.setattr(publishers, "source_of", lambda _, number: f"/publisher/{number}")
+    patch.setattr(numbering, "repeat_key", lambda event, _: (event.source, event.id))
 
 
 def drop_handovers_when_a_neighbour_is_forgotten(patch: pytest.MonkeyPatch) -> None:
@@ -165,6 +173,7 @@ LINK_MUTATIONS: dict[Mutate, str] = {
     release_what_was_sent_to_a_neighbour_at_once: "has not got",
     say_that_a_subscription_holds_before_it_is_saved: "has not got",
     send_events_back_and_know_no_repeats: "was stored as|was published here|took",
+    know_a_relayed_event_by_its_source_and_id: "was not applied as it was sent",
     drop_handovers_when_a_neighbour_is_forgotten: "has not got|handovers",
     hand_over_after_the_place_is_gone: "has not got",
     keep_back_what_came_from_behind: "has not got",

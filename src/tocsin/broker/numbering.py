@@ -61,7 +61,8 @@ class Numbering:
             first = last = duplicates = 0
             arrivals = append.arrivals.get(place) or repeat(None)
             for event, arrival in zip(events, arrivals, strict=False):  # one each, or none at all
-                key = repeat_key(event, arrival)
+                # Written out for what is published here: a call takes a fifth of this loop.
+                key = (event.source, event.id) if arrival is None else repeat_key(event, arrival)
                 known = recent.get(key)
                 if known is None:
                     head += 1

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks
-from tocsin.errors import InternalError, LinkRefused, NotAcknowledged, TocsinError
+from tocsin.errors import InternalError, NotAcknowledged, PeerFailed, TocsinError
 from tocsin.event.stored import Stored
 from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
@@ -125,7 +125,10 @@ class Neighbour:
         """It says so of all that it has not acknowledged."""
         if self._forwarder is None:
             return
-        self.events_error = LinkRefused.by(message.code, message.reason)
+        self.events_error = PeerFailed(
+            f"{self.broker} does not store events: {message.reason} [{message.code}]",
+            remedy="They are sent again. Look at that broker, and at its disk.",
+        )
         pause_s = self._forwarder.not_stored()
         self._port.runtime.note(
             "warning",

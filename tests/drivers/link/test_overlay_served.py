@@ -208,3 +208,33 @@ def test_a_link_holds_by_tls_and_a_peer_without_it_is_told_why(place: Brokers, m
 
     assert "its TLS certificate is not trusted" in overlay(c)["peers"][0]["error"]["problem"]
     assert "overlay.ca_file" in overlay(c)["peers"][0]["error"]["remedy"]
+
+
+def test_a_broker_with_a_full_disk_keeps_its_link_and_gets_the_events_when_there_is_room(
+    place: Brokers,
+) -> None:
+    room = "TOCSIN_LOG__FREE_BYTES_MIN"
+    a = place.start("a")
+    b = place.start("b", a.link)
+    until_reached(a, b)
+    box_id = box(b, "lead/**")
+    until_wanted(a, "lead/**")
+    b.kill()
+    b.env[room] = str(1 << 50)
+    b.start()
+    until_reached(a, b)
+
+    a.publish(*({"id": f"e{number}", "topic": "lead/x", "data": 1} for number in range(5)))
+    until(lambda: "T403" in str(overlay(a)["neighbours"][0]["error"]), "it is told why")
+    [shown] = overlay(a)["neighbours"]
+    [there] = overlay(b)["neighbours"]
+    assert (shown["state"], shown["lag"] > 0, there["state"]) == ("up", True, "up")
+    assert there["error"]["code"] == "T403"
+    assert "events of a neighbour are not stored" in b.said()
+
+    b.kill()
+    del b.env[room]
+    b.start()
+    assert until_arrived(b, box_id, [f"e{number}" for number in range(5)])
+    until(lambda: overlay(a)["neighbours"][0]["lag"] == 0, "nothing is owed")
+    until(lambda: overlay(a)["neighbours"][0]["error"] is None, "it goes on")

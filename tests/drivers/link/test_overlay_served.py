@@ -238,3 +238,21 @@ def test_a_broker_with_a_full_disk_keeps_its_link_and_gets_the_events_when_there
     assert until_arrived(b, box_id, [f"e{number}" for number in range(5)])
     until(lambda: overlay(a)["neighbours"][0]["lag"] == 0, "nothing is owed")
     until(lambda: overlay(a)["neighbours"][0]["error"] is None, "it goes on")
+
+
+def test_tables_larger_than_what_may_wait_for_a_neighbour_are_exchanged_whole(
+    place: Brokers,
+) -> None:
+    count = 600  # in two pieces, of 4 MB each
+    a = place.start("a", TOCSIN_OVERLAY__WAITING_BYTES_MAX=str(4 << 20))
+    for number in range(count):
+        wide = {"exact": {"subject": f"{number} {'x' * 8_000}"}}
+        status, made = a.call("POST", "/boxes", {"filters": [wide]})
+        assert status == 201, made
+
+    b = place.start("b", a.link, TOCSIN_OVERLAY__ENTRY_BYTES_PER_NEIGHBOUR_MAX=str(64 << 20))
+    until_reached(a, b)
+    until(lambda: overlay(b)["subscriptions_total"] == count, "all are there")
+
+    assert overlay(a)["neighbours"][0]["state"] == "up"
+    assert "a link is down" not in a.said()

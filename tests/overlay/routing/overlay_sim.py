@@ -192,10 +192,18 @@ class Overlay:
     def settle(self) -> None:
         """Until no message is on its way, without redialling or ticking."""
         for _ in range(STEPS_MAX):
-            if not self._agenda:
+            if self._agenda:
+                self.step()
+            elif not self._go_on():
                 return
-            self.step()
         raise AssertionError("it never ends: something goes in circles")
+
+    def _go_on(self) -> bool:
+        """What was too much for one turn. False if nothing was."""
+        busy = [b for b, node in self.nodes.items() if node.router and node.router.has_more]
+        for broker in busy:
+            self._do(broker, self.router(broker).go_on(self.now_ns))
+        return bool(busy)
 
     def _tick(self) -> None:
         for broker, node in self.nodes.items():

@@ -13,7 +13,7 @@ from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.filter_eval import matches
 from tocsin.matching.covering import intersects, never_matches
-from tocsin.overlay.routing import departures, router, updates
+from tocsin.overlay.routing import departures, router, table, updates
 from tocsin.overlay.routing.cover_index import CoverIndex, Entry, _at
 from tocsin.overlay.routing.options import RoutingOptions
 from tocsin.overlay.routing.reach import Reach
@@ -169,6 +169,19 @@ def test_without_covering_the_same_events_reach_the_same_brokers(seed: int) -> N
         node.clients for node in plain.nodes.values()
     ]
     assert check(covered) == check(plain)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_what_is_withdrawn_bit_by_bit_loses_no_event(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (table, router):
+        monkeypatch.setattr(module, "UNCOVERED_AT_ONCE", 1)
+    overlay = planned(seed, extra_links=6)
+
+    live(overlay)
+
+    check(overlay)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

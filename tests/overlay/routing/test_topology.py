@@ -330,3 +330,60 @@ def test_offers_about_other_topics_are_not_compared() -> None:
         ("C", "any")
     }
     assert at.compared - before < 300
+
+
+def covering_many(count: int) -> Router:
+    """B offers everything; C asks for everything, and for `count` narrow things besides."""
+    router = broker_a()
+    link(router, 1, "B")
+    link(router, 2, "C")
+    router.receive(1, m.Advertise("B", "all", ""), 1)
+    router.receive(2, m.Subscribe("C", "all", ""), 1)
+    for number in range(count):
+        router.receive(2, m.Subscribe("C", f"s{number:05}", f"a > {number} and b = {number}"), 1)
+    return router
+
+
+def sent_to(effects: list[Effect], link: int) -> list[m.Message]:
+    return [each.message for each in effects if isinstance(each, Send) and each.link == link]
+
+
+def test_a_subscription_that_covers_very_many_is_withdrawn_bit_by_bit_and_last() -> None:
+    router = covering_many(3_500)
+
+    turns = [sent_to(router.receive(2, m.Unsubscribe("C", "all"), 2), 1)]
+    while router.has_more:
+        turns.append(sent_to(router.go_on(2), 1))
+
+    assert [len(turn) for turn in turns] == [0, 1_000, 1_000, 1_000, 501]
+    assert turns[-1][-1] == m.Unsubscribe("C", "all")
+    said = [each for turn in turns for each in turn if isinstance(each, m.Subscribe)]
+    assert len({each.id for each in said}) == 3_500
+    assert list(router.wanted_by("C")) == [("C", f"s{number:05}") for number in range(3_500)]
+
+
+def test_what_is_asked_for_again_while_it_is_withdrawn_stands_for_others_again() -> None:
+    router = covering_many(2_500)
+    router.receive(2, m.Unsubscribe("C", "all"), 2)
+    router.go_on(2)
+
+    effects = router.receive(2, m.Subscribe("C", "all", ""), 3)
+
+    assert not router.has_more
+    assert [each for each in sent_to(effects, 1) if isinstance(each, m.Subscribe)] == []
+    sent = router._state.link_of["B"].sent_subscriptions
+    assert set(sent) == {("C", "all")}
+
+
+def test_a_neighbour_that_links_meanwhile_is_told_of_all_that_was_covered() -> None:
+    router = covering_many(2_500)
+    router.receive(2, m.Unsubscribe("C", "all"), 2)
+
+    router.link_closed(1, 3)
+    effects = router.link_opened(4, 3, is_outgoing=False)
+    for message in (hello("B"), m.Welcome(), m.Advertise("B", "all", "")):
+        effects += router.receive(4, message, 3)
+    effects += router.receive(4, m.Synced("advertisements"), 3)
+
+    said = {each.id for each in sent_to(effects, 4) if isinstance(each, m.Subscribe)}
+    assert said == {f"s{number:05}" for number in range(2_500)}

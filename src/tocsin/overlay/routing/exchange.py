@@ -21,6 +21,7 @@ TableName = Literal["advertisements", "subscriptions"]
 def send_table(state: RouterState, link: Link, name: TableName) -> None:
     """All of it, after the tables that are still being sent; the first piece now."""
     table = state.advertisements if name == "advertisements" else state.subscriptions
+    table.uncover_all()
     link.remaining.append(Remaining(name, sorted(table.entries)))
     if len(link.remaining) == 1:
         send_next_piece(state, link)

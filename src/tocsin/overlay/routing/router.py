@@ -40,7 +40,7 @@ from tocsin.overlay.routing.state import (
     RouterState,
     read_filter,
 )
-from tocsin.overlay.routing.table import OWN
+from tocsin.overlay.routing.table import OWN, UNCOVERED_AT_ONCE
 from tocsin.overlay.routing.updates import (
     answer_held,
     answer_reached,
@@ -303,6 +303,17 @@ class Router:
             forgive(link, passed_ns / NS_PER_S)
         departures.forget_the_long_gone(state, now_ns)
         answer_held(state)
+        return self.go_on(now_ns)
+
+    @property
+    def has_more(self) -> bool:
+        """True while something is left over that was too much for one turn: see `go_on`."""
+        return bool(self._state.advertisements.leaving or self._state.subscriptions.leaving)
+
+    def go_on(self, now_ns: int) -> list[Effect]:
+        """A part of what was too much for one turn."""
+        for table in (self._state.advertisements, self._state.subscriptions):
+            table.uncover_some(UNCOVERED_AT_ONCE)
         return self._done(now_ns)
 
     def _cut_cycle(self, now_ns: int) -> None:
@@ -366,6 +377,10 @@ class Router:
         self._state.effects.append(Send(link.number, message))
 
     def _done(self, now_ns: int) -> list[Effect]:
+        if self.has_more and any(link.remaining for link in self._state.links.values()):
+            # Whoever is being sent a table is told in it of all that what has left stood for.
+            self._state.advertisements.uncover_all()
+            self._state.subscriptions.uncover_all()
         send_updates(self._state)
         if not self._state.reach.has_cycle:
             self._cycle_since_ns = None

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from heapq import nsmallest
+from itertools import islice
 from operator import attrgetter
 
 from tocsin.event.filter import Filter
 from tocsin.overlay.routing.cover_index import CoverIndex, Entry, entry_of
 from tocsin.overlay.routing.effects import EntryKey
 
+UNCOVERED_AT_ONCE = 1_000  # entries: some 80 ms
 OWN = ""  # the hop of what was made at this broker
 Said = tuple[str, Filter]
 Before = tuple[str, str] | None
@@ -50,6 +52,9 @@ class RoutingTable:
         self.said_anew: dict[str, list[Filter]] = {}
         self.by_hop: dict[str, dict[EntryKey, Entry]] = {}
         self._by_origin: dict[str, dict[EntryKey, Entry]] = {}  # those that may cover others
+        # They cover so many that these are looked at bit by bit. What was sent of one is withdrawn
+        # when that is done.
+        self.leaving: dict[EntryKey, Entry] = {}
         self.bytes_of: dict[str, int] = {}  # of what each neighbour has said
         self.bytes_said = 0  # of all that
 
@@ -132,7 +137,7 @@ class RoutingTable:
         for entry in gone:  # all of them first: else each would stand in for the one before
             self._unfile(entry)
         for entry in gone:
-            self._uncover(entry)
+            self._uncover(entry.covers.values())
         for entry in changed:
             if self._may_cover(entry):
                 self._offer_cover(entry)
@@ -183,6 +188,10 @@ class RoutingTable:
         return entry.hop if entry is not None and entry.hop in by else min(by)
 
     def _add(self, entry: Entry) -> None:
+        if (before := self.leaving.pop(entry.key, None)) is not None:
+            self._uncover(before.covers.values())
+            if before.text == entry.text:  # it was never withdrawn: nobody says anew where it holds
+                entry.reached |= before.reached
         self.entries[entry.key] = entry
         self.by_hop.setdefault(entry.hop, {})[entry.key] = entry
         self.changed.setdefault(entry.key, None)
@@ -224,11 +233,30 @@ class RoutingTable:
         self._index.unpost(entry)
         for wide in entry.covered_by.values():
             wide.covers.pop(entry.key, None)
-        self._uncover(entry)
+        if len(entry.covers) > UNCOVERED_AT_ONCE:
+            self.leaving[entry.key] = entry
+        else:
+            self._uncover(entry.covers.values())
 
-    def _uncover(self, entry: Entry) -> None:
-        """It does not stand for others any more."""
-        for narrow in list(entry.covers.values()):
+    def uncover_some(self, most: int) -> None:
+        """Go on with entries that left, and stand for more than could be looked at in one turn."""
+        for key, entry in list(self.leaving.items()):
+            some = list(islice(entry.covers.values(), most))
+            self._uncover(some)
+            most -= len(some)
+            if not entry.covers:
+                del self.leaving[key]
+                self.changed.setdefault(key, None)
+            if most <= 0:
+                return
+
+    def uncover_all(self) -> None:
+        """Before a neighbour is told of everything: it is not told of what has left."""
+        self.uncover_some(sum(len(entry.covers) for entry in self.leaving.values()) + 1)
+
+    def _uncover(self, covered: Iterable[Entry]) -> None:
+        """What covers these does not stand for them any more."""
+        for narrow in list(covered):
             self._index.unpost(narrow)
             for wide in narrow.covered_by.values():
                 wide.covers.pop(narrow.key, None)

@@ -76,7 +76,7 @@ def send_advertisements(state: RouterState, link: Link, keys: Iterable[EntryKey]
             if sent.get(key) != entry.text:
                 sent[key] = entry.text
                 _send(state, link, Advertise(*key, entry.text))
-        elif sent.pop(key, None) is not None:
+        elif key not in state.advertisements.leaving and sent.pop(key, None) is not None:
             gone.append(Unadvertise(*key))
     for message in gone:
         _send(state, link, message)
@@ -104,7 +104,7 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
                 sent[key] = entry.text
                 entry.unheard |= {link.neighbour}
                 _send(state, link, Subscribe(*key, entry.text))
-        elif sent.pop(key, None) is not None:
+        elif key not in state.subscriptions.leaving and sent.pop(key, None) is not None:
             gone.append(Unsubscribe(*key))
     for message in gone:
         _send(state, link, message)

@@ -123,7 +123,7 @@ class LinkService:
         self._tasks = Tasks(runtime)
         self._timer: Timer | None = None
         self._tick_due_s = 0.0
-        self._is_started = self._is_closed = False
+        self._is_started = self._is_closed = self._is_going_on = False
 
     # Start and end
 
@@ -370,6 +370,13 @@ class LinkService:
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         self._performer.put(effects)
+        if self.router.has_more and not self._is_going_on and not self._is_closed:
+            self._is_going_on = True
+            self._runtime.call_later(0.0, self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_going_on = False
+        self._perform(self.router.go_on(self.neighbours.now_ns()))
 
     def send_piece(self, connection: Connection) -> None:
         if connection.transport.waiting < SENT_AHEAD_BYTES_MAX:

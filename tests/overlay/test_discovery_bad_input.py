@@ -16,6 +16,7 @@ from tocsin.event.value import Quantity
 from tocsin.overlay.discovery.core import DiscoveryCore
 from tocsin.overlay.discovery.effects import Refused, Send
 from tocsin.overlay.discovery.options import DiscoveryOptions
+from tocsin.overlay.discovery.paths import new_path
 from tocsin.overlay.discovery.requests import ModelType, Registration, Request, parse_request
 from tocsin.overlay.region import Bound as RegionBound
 from tocsin.overlay.region import Region, RegionKey
@@ -392,6 +393,26 @@ def test_no_order_of_strange_messages_breaks_a_broker_or_stays_in_it() -> None:
         assert core.tables()["bytes"] == {"resources": 0, "requests": 0, "results": 0}
         assert core.tables()["timers"] == 0
         assert [entry.last_hop for entry in core.advertisements.entries()] in ([], [""])
+
+
+@pytest.mark.parametrize(
+    ("ahead_ms", "kept_ms"),
+    [(0, 11_000), (900, 11_900), (-900, 10_100), (3_600_000, 11_000), (-3_600_000, 11_000)],
+)
+def test_a_request_is_kept_until_its_host_says_unless_the_hosts_clock_is_far_off(
+    ahead_ms: int, kept_ms: int
+) -> None:
+    host_ns = NOW + ahead_ms * MS
+    message = discover(
+        issued_ns=host_ns,
+        shared_until_ns=host_ns + OPTIONS.cache_expiry_ns,
+        expires_ns=host_ns + OPTIONS.timeout_ns + OPTIONS.guard_ns,
+    )
+
+    path = new_path(message, Region({}), "left", OPTIONS, NOW)
+
+    assert path.kept_until_ns == NOW + kept_ms * MS
+    assert path.shared_until_ns <= NOW + OPTIONS.cache_expiry_ns
 
 
 def test_clocks_that_differ_cost_sharing_and_not_answers() -> None:

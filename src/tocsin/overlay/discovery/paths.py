@@ -130,9 +130,11 @@ def new_path(
 ) -> Path:
     """A request that has just come from a client or a neighbour."""
     longest_ns = max(options.cache_expiry_ns, options.timeout_ns) + options.guard_ns
-    # A7: all brokers forget at the same time. One whose clock is far off uses its own limits.
+    # A7: all brokers forget at the same time. One whose clock is far off, by more than the guard
+    # is for, uses its own limits from when the request came.
     kept_until_ns = message.expires_ns
-    if last_hop != CLIENT and not now_ns < kept_until_ns <= now_ns + longest_ns:
+    latest_ns = now_ns + longest_ns + options.guard_ns
+    if last_hop != CLIENT and not now_ns < kept_until_ns <= latest_ns:
         kept_until_ns = now_ns + longest_ns
     return Path(
         replace(message, cover=None),

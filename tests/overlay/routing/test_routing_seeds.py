@@ -271,7 +271,7 @@ synced = router.Router._synced
 
 
 def advertisements_ignored_when_they_change(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(RoutingTable, "take_said_anew", lambda table: {})
+    patch.setattr(RoutingTable, "take_changed_filters", lambda table: {})
 
 
 def kept_entries_never_handed_over(patch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ def forget(state: RouterState, broker: str, now_ns: int) -> None:
     _forget(state, broker, now_ns, now_ns)
 
 
-def forget_as_told(
+def receive_forget(
     state: RouterState, broker: str, since_ns: int, now_ns: int, neighbour: str
 ) -> None:
     """A broker is gone, somebody says: believed of all that are not connected, and were not since
@@ -172,11 +172,11 @@ def forget_as_told(
         return
     if broker in state.link_of or state.reach.way_to(broker) is not None:
         return
-    _forget(state, broker, since_ns, now_ns, told_by=neighbour)
+    _forget(state, broker, since_ns, now_ns, sender=neighbour)
 
 
 def _forget(
-    state: RouterState, broker: str, since_ns: int, now_ns: int, *, told_by: str = ""
+    state: RouterState, broker: str, since_ns: int, now_ns: int, *, sender: str = ""
 ) -> None:
     while len(state.forgotten) >= state.options.brokers_max:
         state.set_forgotten(min(state.forgotten, key=state.forgotten.__getitem__), None)
@@ -190,7 +190,7 @@ def _forget(
                 for key in _said_about(state, name, neighbour, {broker}):
                     state.take(name, neighbour, key)
     for link in state.up_links():
-        if link.neighbour != told_by:
+        if link.neighbour != sender:
             state.effects.append(Send(link.number, Forget(broker, max(0, now_ns - since_ns))))
 
 
@@ -207,7 +207,7 @@ def count_ages(state: RouterState, passed_ns: int) -> None:
             state.save_neighbour(neighbour)
 
 
-def forget_the_long_gone(state: RouterState, now_ns: int) -> None:
+def forget_expired(state: RouterState, now_ns: int) -> None:
     """Neighbours that have been away for longer than is waited for, or there is room for."""
     for neighbour, known in list(state.neighbours.items()):
         if known.gone_ns is not None and known.away_ns >= state.options.forget_after_ns:

@@ -44,4 +44,4 @@ def send_next_piece(state: RouterState, link: Link) -> None:
         link.remaining.popleft()
         state.effects.append(Send(link.number, Synced(remaining.table)))
         if remaining.table == "advertisements":
-            send_places(state, link, [*link.told, *state.reach.known()])
+            send_places(state, link, [*link.sent_behind, *state.reach.known()])

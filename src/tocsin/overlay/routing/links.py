@@ -65,7 +65,7 @@ class Link:
     phase: Phase = Phase.OPENED
     neighbour: str = ""
     hello: Hello | None = None  # the neighbour's, until it is welcome
-    told: dict[str, str] = field(default_factory=dict)  # of brokers behind us
+    sent_behind: dict[str, str] = field(default_factory=dict)  # of brokers behind us
     sent_advertisements: dict[EntryKey, str] = field(default_factory=dict)
     sent_subscriptions: dict[EntryKey, str] = field(default_factory=dict)
     unnamed_advertisements: set[EntryKey] = field(default_factory=set)

@@ -99,7 +99,7 @@ class Reach:
         ways = self._ways.get(broker, {})
         return len(ways) == 1 and neighbour in ways
 
-    def told_to(self, neighbour: str, broker: str) -> str | None:
+    def hop_before(self, neighbour: str, broker: str) -> str | None:
         """What the neighbour is to know about a broker: the one before it on the way, or None if
         it is not behind this one."""
         if broker == self._broker:

@@ -135,11 +135,11 @@ class Router:
         left if this one accepts. `nonce` and `token` cannot be guessed; the neighbour is given the
         token to prove later who it is, if it has none."""
         state = self._state
-        told = state.reach.paths(without=(replacing,))
-        state.links[link] = Link(link, is_outgoing, replacing, nonce, token, told=told)
+        behind = state.reach.paths(without=(replacing,))
+        state.links[link] = Link(link, is_outgoing, replacing, nonce, token, sent_behind=behind)
         own = state.own
         whom = (PROTOCOL_VERSION, own.broker, own.log, own.data_format, own.agent, own.instance)
-        self._send(state.links[link], Hello(*whom, told, replacing, nonce))
+        self._send(state.links[link], Hello(*whom, behind, replacing, nonce))
         return self._done(now_ns)
 
     def link_closed(self, link: int, now_ns: int) -> list[Effect]:
@@ -218,7 +218,7 @@ class Router:
                 state.neighbours[neighbour].has_token = True
                 state.save_neighbour(neighbour)
             case Forget(broker, age_ns):
-                departures.forget_as_told(state, broker, now_ns - age_ns, now_ns, neighbour)
+                departures.receive_forget(state, broker, now_ns - age_ns, now_ns, neighbour)
             case _:
                 raise out_of_turn(link, message)
 
@@ -301,7 +301,7 @@ class Router:
         departures.count_ages(state, passed_ns)
         for link in state.links.values():
             forgive(link, passed_ns / NS_PER_S)
-        departures.forget_the_long_gone(state, now_ns)
+        departures.forget_expired(state, now_ns)
         answer_held(state)
         return self.go_on(now_ns)
 

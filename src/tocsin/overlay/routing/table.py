@@ -49,7 +49,7 @@ class RoutingTable:
         self.entries: dict[EntryKey, Entry] = {}
         self.changed: dict[EntryKey, Before] = {}
         # Filters that neighbours say from now on, or no longer, until somebody takes them.
-        self.said_anew: dict[str, list[Filter]] = {}
+        self.changed_filters: dict[str, list[Filter]] = {}
         self.by_hop: dict[str, dict[EntryKey, Entry]] = {}
         self._by_origin: dict[str, dict[EntryKey, Entry]] = {}  # those that may cover others
         # They cover so many that these are looked at bit by bit. What was sent of one is withdrawn
@@ -73,7 +73,7 @@ class RoutingTable:
         """The neighbour says this entry, or says it anew with another filter."""
         known = self.text_said(hop, key)
         said = self._said.setdefault(hop, {})
-        anew = self.said_anew.setdefault(hop, [])
+        anew = self.changed_filters.setdefault(hop, [])
         if key in said:
             anew.append(said[key][1])
         anew.append(wanted)
@@ -92,7 +92,7 @@ class RoutingTable:
             return
         text, wanted = said.pop(key)
         self._count(hop, -size_of(key, text))
-        self.said_anew.setdefault(hop, []).append(wanted)
+        self.changed_filters.setdefault(hop, []).append(wanted)
         if hop != OWN and not said:
             del self._said[hop]
         by = self._said_by[key]
@@ -153,8 +153,8 @@ class RoutingTable:
         for key in list(self._contested):
             self._choose(key)
 
-    def take_said_anew(self) -> dict[str, list[Filter]]:
-        hops, self.said_anew = self.said_anew, {}
+    def take_changed_filters(self) -> dict[str, list[Filter]]:
+        hops, self.changed_filters = self.changed_filters, {}
         return hops
 
     def take_changed(self) -> dict[EntryKey, Before]:

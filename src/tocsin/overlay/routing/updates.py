@@ -38,10 +38,10 @@ ANEW_MAX = 16  # that came or went at once: past that, all that it offers are lo
 def send_updates(state: RouterState) -> None:
     """Send every neighbour what it has not heard yet. Where brokers are comes last: by then the
     neighbour has the entries that come from there."""
-    state.subscriptions.said_anew.clear()  # of those `changed` says enough
+    state.subscriptions.changed_filters.clear()  # of those `changed` says enough
     if not (
         state.advertisements.changed
-        or state.advertisements.said_anew
+        or state.advertisements.changed_filters
         or state.subscriptions.changed
         or state.touched
         or state.displaced
@@ -50,7 +50,7 @@ def send_updates(state: RouterState) -> None:
     advertised = state.advertisements.take_changed()
     for link in state.up_links():
         send_advertisements(state, link, advertised)
-    offering = state.advertisements.take_said_anew()
+    offering = state.advertisements.take_changed_filters()
     subscribed = state.subscriptions.take_changed()
     for link in state.up_links(Phase.SUBSCRIBING):
         affected = _affected(state, link, offering.get(link.neighbour, []))
@@ -299,14 +299,14 @@ def send_places(state: RouterState, link: Link, brokers: Iterable[str]) -> None:
     added: dict[str, str] = {}
     removed: list[str] = []
     for broker in brokers:
-        before = state.reach.told_to(link.neighbour, broker)
-        told = link.told.get(broker)
+        before = state.reach.hop_before(link.neighbour, broker)
+        sent = link.sent_behind.get(broker)
         if before is None:
-            if told is not None:
-                del link.told[broker]
+            if sent is not None:
+                del link.sent_behind[broker]
                 removed.append(broker)
-        elif told != before:
-            added[broker] = link.told[broker] = before
+        elif sent != before:
+            added[broker] = link.sent_behind[broker] = before
     if added or removed:
         _send(state, link, Behind(added, tuple(removed)))
 

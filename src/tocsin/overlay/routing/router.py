@@ -298,6 +298,7 @@ class Router:
         since = self._cycle_since_ns
         if since is not None and now_ns - since >= state.options.cycle_grace_ns:
             self._cut_cycle(now_ns)
+        state.has_looked_at_all = False
         departures.count_ages(state, passed_ns)
         for link in state.links.values():
             forgive(link, passed_ns / NS_PER_S)

@@ -66,6 +66,7 @@ class RouterState:
         self.tokens: dict[str, str] = {}
         self.touched: dict[str, None] = {}  # brokers whose place may be another one
         self.displaced: set[str] = set()  # brokers that are not where they were
+        self.has_looked_at_all = False  # for those, since the last tick
         self.behind: dict[str, dict[str, None]] = {}
         """Of each neighbour: itself and the brokers that are reached through it, or were and are
         not reached in another way since. What is kept for it may be owed to them."""

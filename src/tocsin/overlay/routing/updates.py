@@ -59,8 +59,9 @@ def send_updates(state: RouterState) -> None:
         )
     _report_wanted(state, subscribed)
     _report_reached(state, subscribed)
-    displaced, state.displaced = state.displaced, set()
-    if displaced:
+    if state.displaced and not state.has_looked_at_all:
+        state.has_looked_at_all = True  # until the next tick: a neighbour may say so all the time
+        displaced, state.displaced = state.displaced, set()
         for entry in list(state.subscriptions.entries.values()):
             _note_by_covers(state, entry, displaced)
     _send_places(state)

@@ -62,7 +62,7 @@ class DiscoveryCore:
         self.advertisements = Advertisements(
             self._context, regions(), regions(), regions(), self._advertisement_changed
         )
-        self._covers = CoverList(self._context, regions())
+        self._covers = CoverList(self._context, regions(), regions())
         self.one_time = self._make_one_time(self._covers)
         self.static_watches = StaticWatches(self._context, self.advertisements, regions())
         self.dynamic_watches = DynamicWatches(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterator
+from heapq import merge
 from itertools import islice
 from typing import Final
 
@@ -14,25 +16,45 @@ COVER_TRIES_MAX: Final = 8  # covers that are looked at, if the first ones canno
 
 
 class CoverList:
-    """One-time dynamic requests that nothing covered when they came (A17)."""
+    """One-time dynamic requests that nothing covered when they came (A17).
 
-    def __init__(self, context: Context, regions: Regions[str]) -> None:
+    Those of clients here and those that passed are looked up apart: at a broker with one neighbour,
+    nothing that came from there is of use to what comes from there (A10), and that is nearly all.
+    """
+
+    def __init__(
+        self, context: Context, of_clients: Regions[str], of_neighbours: Regions[str]
+    ) -> None:
         self._context = context
-        self._regions = regions
+        self._of_clients = of_clients
+        self._of_neighbours = of_neighbours
         self._paths: dict[str, Path] = {}
+        self._numbers: dict[str, int] = {}  # the order in which they were listed
+        self._listed = 0
+        self._last_hops: Counter[str] = Counter()  # of those that passed
 
     def add(self, path: Path, now_ns: int) -> None:
         """Lists a request, if its answer may be shared at all."""
         if self._context.options.similarity and now_ns < path.shared_until_ns:
             path.is_listed = True
-            self._paths[path.id] = path
-            self._regions.add(path.id, path.region)
+            self._listed += 1
+            self._paths[path.id], self._numbers[path.id] = path, self._listed
+            self._table_of(path).add(path.id, path.region)
+            if not path.is_host:
+                self._last_hops[path.last_hop] += 1
 
     def remove(self, path: Path) -> None:
         if path.is_listed:
             path.is_listed = False
-            del self._paths[path.id]
-            self._regions.remove(path.id)
+            del self._paths[path.id], self._numbers[path.id]
+            self._table_of(path).remove(path.id)
+            if not path.is_host:
+                self._last_hops[path.last_hop] -= 1
+                if not self._last_hops[path.last_hop]:
+                    del self._last_hops[path.last_hop]
+
+    def _table_of(self, path: Path) -> Regions[str]:
+        return self._of_clients if path.is_host else self._of_neighbours
 
     def find(self, path: Path, now_ns: int) -> Path | None:
         """The oldest request that covers this one and whose answer it can use."""
@@ -40,12 +62,20 @@ class CoverList:
             return None
         self._context.counters.covering_lookups += 1
         unusable = path.failed_covers | {path.id}  # A15
-        found = (each for each in self._regions.covering(path.region) if each not in unusable)
+        found = (each for each in self._covering(path) if each not in unusable)
         for request_id in islice(found, COVER_TRIES_MAX):
             cover = self._paths[request_id]
             if self._is_usable(cover, path, now_ns):
                 return cover
         return None
+
+    def _covering(self, path: Path) -> Iterator[str]:
+        """The oldest first."""
+        here = self._of_clients.covering(path.region)
+        if self._last_hops.keys() <= {path.last_hop}:
+            return here
+        passed = self._of_neighbours.covering(path.region)
+        return merge(here, passed, key=self._numbers.__getitem__)
 
     def _is_usable(self, cover: Path, path: Path, now_ns: int) -> bool:
         return (
@@ -60,5 +90,6 @@ class CoverList:
     def remove_overlapping(self, rows: Collection[Region]) -> None:
         """A12: an answer from before an advertisement came or went is not shared any more."""
         for row in rows:
-            for request_id in self._regions.requests_overlapping(row):
-                self.remove(self._paths[request_id])
+            for table in (self._of_clients, self._of_neighbours):
+                for request_id in table.requests_overlapping(row):
+                    self.remove(self._paths[request_id])

@@ -12,6 +12,7 @@ from tocsin.overlay.routing.peers import PeerOptions
 from tocsin.services.link.options import LinkOptions
 
 PORT = 8403
+SMALL_PIECES_BROKERS_MAX = 8  # with more, tables of single entries take most of a run
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,11 @@ def _member(
         silence_s=1.5,
         handshake_s=1.0,
         batch_events_max=batch,
-        routing=RoutingOptions(covering=covering, cycle_grace_ns=NS_PER_S, piece_entries_max=batch),
+        routing=RoutingOptions(
+            covering=covering,
+            cycle_grace_ns=NS_PER_S,
+            piece_entries_max=batch if brokers <= SMALL_PIECES_BROKERS_MAX else None,
+        ),
         reconnect=PeerOptions(
             pause_ns_min=50 * NS_PER_MS, pause_ns_max=NS_PER_S, return_ns=2 * NS_PER_S
         ),

@@ -145,6 +145,8 @@ def test_metrics_count_links_and_events(pair: tuple[Served, Served]) -> None:
     assert shown['tocsin_overlay_neighbours{state="up"}'] == 1
     assert shown['tocsin_overlay_table_rows{table="subscriptions"}'] == 1
     assert shown["tocsin_overlay_brokers"] == 1
+    assert shown['tocsin_overlay_discovery_bytes{table="requests"}'] == 0
+    assert shown['tocsin_overlay_discovery_bytes_max{table="requests"}'] == 64 << 20
     assert metrics(b)['tocsin_overlay_peers{state="linked"}'] == 1
     until(lambda: metrics(a)[f'tocsin_overlay_lag{{neighbour="{id_of(b)}"}}'] == 0, "none is left")
 

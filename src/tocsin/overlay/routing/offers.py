@@ -89,7 +89,3 @@ def too_costly(link: Link) -> RoutingTableFull | None:
 def forgive(link: Link, passed_s: float) -> None:
     """Time has passed, in which as much may be compared."""
     link.compared = max(0, link.compared - int(passed_s * COMPARISONS_PER_S))
-
-
-def is_everything(link: Link, filters: list[Filter], offers_max: int) -> bool:
-    return link.is_costly or len(filters) > offers_max or EVERYTHING in filters

@@ -15,7 +15,7 @@ from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.overlay.routing.cover_index import Entry
 from tocsin.overlay.routing.effects import Began, EntryKey, Moved, NeighbourFilter, Send
 from tocsin.overlay.routing.links import Link, Phase
-from tocsin.overlay.routing.offers import Offers, is_everything, too_costly
+from tocsin.overlay.routing.offers import Offers, too_costly
 from tocsin.overlay.routing.room import ignore
 from tocsin.overlay.routing.state import RouterState
 from tocsin.overlay.routing.table import OWN, Before
@@ -48,15 +48,15 @@ def send_updates(state: RouterState) -> None:
     ):
         return
     advertised = state.advertisements.take_changed()
-    for link in state.up_links():
+    for link in state.up_links() if advertised else ():
         send_advertisements(state, link, advertised)
     offering = state.advertisements.take_changed_filters()
     subscribed = state.subscriptions.take_changed()
     for link in state.up_links(Phase.SUBSCRIBING):
         affected = _affected(state, link, offering.get(link.neighbour, []))
-        send_subscriptions(
-            state, link, sorted({*affected, *subscribed}) if affected else subscribed
-        )
+        keys = sorted({*affected, *subscribed}) if affected else subscribed
+        if keys:
+            send_subscriptions(state, link, keys)
     _report_wanted(state, subscribed)
     _report_reached(state, subscribed)
     if state.displaced and not state.has_looked_at_all:
@@ -114,8 +114,10 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
 def _offers(state: RouterState, link: Link) -> Offers:
     """What may come from there. That is all the neighbour says, also of brokers that are away: one
     of theirs may stand for one of its own."""
-    filters = [filter for _, filter in state.advertisements.said(link.neighbour).values()]
-    return Offers(link, filters, is_everything=is_everything(link, filters, OFFERS_MAX))
+    said = state.advertisements.said(link.neighbour).values()
+    if link.is_costly or len(said) > OFFERS_MAX or any(each == EVERYTHING for _, each in said):
+        return Offers(link, [], is_everything=True)
+    return Offers(link, [filter for _, filter in said], is_everything=False)
 
 
 def _is_too_costly(state: RouterState, link: Link) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from tocsin.errors import RoutingTableFull
-from tocsin.event.filter import EVERYTHING, Filter
+from tocsin.event.filter import Filter
 from tocsin.event.topic_levels import MANY, ONE
 from tocsin.matching.covering import intersects, never_matches
 from tocsin.matching.regions import inhabited_regions

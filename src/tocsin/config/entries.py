@@ -50,7 +50,7 @@ def _check_peer(entry: str, origin: str) -> None:
 def _check_direct_address(entry: str, origin: str) -> None:
     if split_address(entry) is None:
         raise BadSetting(
-            f"overlay.direct_addresses has the entry {entry!r} ({origin}), which is no address",
+            f"overlay.direct_addresses has the entry {entry!r} ({origin}), which is not an address",
             remedy="Write each broker as host:port, as it names itself to others.",
         )
 

@@ -10,6 +10,7 @@ import asyncio
 import fcntl
 import struct
 import termios
+from abc import abstractmethod
 from typing import Any, Final
 
 from tocsin.drivers.push.connection import Owner
@@ -58,9 +59,9 @@ class UnacknowledgedConnection(asyncio.Protocol):
             self._end()
             self._owner.answered(TAKEN, b"", b"")
 
+    @abstractmethod
     def _is_written(self) -> bool:
         """Our kernel has all of what is under way."""
-        raise NotImplementedError
 
     def _drained(self) -> None:
         """All is written: look whether the consumer's kernel has it."""

@@ -1,4 +1,4 @@
-"""Answers: what a client of this broker gets for a dynamic request, each result once."""
+"""Answers: what clients get for dynamic requests, each result once, and what waiting takes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from tocsin.overlay.discovery.advertisements import Advertisements
 from tocsin.overlay.discovery.context import Context
 from tocsin.overlay.discovery.conversion import resource_of
-from tocsin.overlay.discovery.effects import Answered, Finished, Summary
+from tocsin.overlay.discovery.effects import Answered, Finished, SendDirect, Summary
 from tocsin.overlay.discovery.memory import RESULTS, size_of
+from tocsin.overlay.discovery.messages import packages
 from tocsin.overlay.discovery.paths import CachedResult, Path
 from tocsin.wire.link.discovery_messages import COUNT_MAX, Result
 
@@ -19,6 +20,25 @@ class Answers:
     def __init__(self, context: Context, advertisements: Advertisements) -> None:
         self._context = context
         self._advertisements = advertisements
+        self._whole: dict[str, Path] = {}  # of clients here, the oldest first
+
+    def expect(self, path: Path) -> None:
+        """A request has come: it takes memory and time."""
+        path.size = size_of(path.request)
+        self._context.memory.add_request(path.last_hop, path.size)
+        self._context.timers.set(path.kept_until_ns, "path", path.id)
+
+    def drop(self, path: Path) -> None:
+        """The request is forgotten, and its answer with it."""
+        self._whole.pop(path.id, None)
+        self._context.memory.add_request(path.last_hop, -path.size)
+        self._context.memory.add(RESULTS, -path.result_bytes)
+        for what in ("path", "timeout"):
+            self._context.timers.cancel(what, path.id)
+
+    def oldest_whole(self) -> Path | None:
+        """The answer that has only been there to be shared for the longest time."""
+        return next(iter(self._whole.values()), None)
 
     def add(self, path: Path, results: Sequence[Result], came_from: str, now_ns: int) -> bool:
         """Takes results; True if the request has as many now as it wants."""
@@ -76,6 +96,12 @@ class Answers:
         """True if the answer, or what is missing in it, rests on what is too old."""
         return path.is_too_old or self._is_before(path, path.tally.since_ns)
 
+    def finish_whole(self, path: Path, now_ns: int) -> None:
+        """Nothing more comes; from now on the answer is there to be shared."""
+        if path.results:
+            self._whole[path.id] = path
+        self.finish(path, now_ns)
+
     def finish(self, path: Path, now_ns: int, *, stopped_early: bool = False) -> None:
         """Says how the answer came about; once, and only to a client that is still there."""
         if path.is_client_gone:
@@ -96,3 +122,16 @@ class Answers:
             found=len(path.results),
         )
         self._context.effects.append(Finished(path.id, summary))
+
+    def send_direct(self, path: Path, found: Sequence[Result]) -> bool:
+        """Sends results past the brokers between. False where that is not allowed."""
+        request, options = path.request, self._context.options
+        if not self._context.may_connect_to(request.reply_to):
+            self._context.drop("request for results at an address that is not allowed")
+            return False
+        path.tally.direct_results += len(found)
+        for package in packages(path.id, found, options, packed=options.package):
+            self._context.count(package)
+            self._context.effects.append(SendDirect(request.host, package, request.reply_to))
+            path.tally.messages += 1
+        return True

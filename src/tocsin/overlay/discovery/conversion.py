@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf, isfinite
 
+from msgspec.structs import replace
+
 from tocsin.event.event import Value
 from tocsin.event.facets import BASE_UNITS, FLAG, NUMBER, TEXT
 from tocsin.event.value import UNITS, Quantity
@@ -173,3 +175,10 @@ def resource_of(result: wire.Result, hops: int) -> Resource:
         result.address,
         hops,
     )
+
+
+def is_same_answer(previous: wire.Result | None, result: wire.Result | None) -> bool:
+    """True if nobody has to hear of the newer one."""
+    if previous is None or result is None:
+        return previous is result
+    return replace(previous, as_of_ns=result.as_of_ns) == result

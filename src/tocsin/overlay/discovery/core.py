@@ -6,13 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from msgspec.structs import replace
-
 from tocsin.errors import BadDiscovery, DiscoveryFull, NoSuchDiscovery, TocsinError
 from tocsin.event.event import Value
 from tocsin.overlay.discovery.advertisements import Advertisements, Entry
 from tocsin.overlay.discovery.context import Context, Counters, IsBehind, MayConnectTo
-from tocsin.overlay.discovery.conversion import unsendable
+from tocsin.overlay.discovery.conversion import is_same_answer, unsendable
 from tocsin.overlay.discovery.covers import CoverList
 from tocsin.overlay.discovery.dynamic_watches import DynamicWatches
 from tocsin.overlay.discovery.effects import (
@@ -113,7 +111,7 @@ class DiscoveryCore:
             return [Refused(registration.resource_id, problem)]
         old = self.resources.get(registration.resource_id)
         previous = old.result(now_ns) if old else None
-        if old is not None and _same_description(old.registration, registration):
+        if old is not None and old.registration.is_same_description(registration):
             resource = old
             if registration.values:
                 resource.set_values(registration.values)
@@ -147,7 +145,7 @@ class DiscoveryCore:
     def _publish(
         self, resource: LocalResource, previous: Result | None, result: Result | None
     ) -> None:
-        if resource.registration.model is ModelType.STATIC or not _differ(previous, result):
+        if resource.registration.model is ModelType.STATIC or is_same_answer(previous, result):
             return
         message = resource.entry.message
         self.dynamic_watches.publish(
@@ -389,18 +387,3 @@ class DiscoveryCore:
             self.one_time,
             self.dynamic_watches,
         )
-
-
-def _same_description(old: Registration, new: Registration) -> bool:
-    return (old.model, old.region, old.kind, old.address) == (
-        new.model,
-        new.region,
-        new.kind,
-        new.address,
-    ) and (new.model is ModelType.DYNAMIC or old.values == new.values)
-
-
-def _differ(previous: Result | None, result: Result | None) -> bool:
-    if previous is None or result is None:
-        return previous is not result
-    return replace(previous, as_of_ns=result.as_of_ns) != result

@@ -17,8 +17,6 @@ from tocsin.overlay.discovery.answers import Answers
 from tocsin.overlay.discovery.context import CLIENT, Context
 from tocsin.overlay.discovery.conversion import matches
 from tocsin.overlay.discovery.covers import CoverList
-from tocsin.overlay.discovery.effects import SendDirect
-from tocsin.overlay.discovery.memory import RESULTS, size_of
 from tocsin.overlay.discovery.messages import (
     discover_message,
     done_message,
@@ -27,7 +25,7 @@ from tocsin.overlay.discovery.messages import (
     read_region,
     timeout_ns,
 )
-from tocsin.overlay.discovery.paths import Path, cached_results, new_path
+from tocsin.overlay.discovery.paths import Path, cached_results, in_steps, new_path
 from tocsin.overlay.discovery.requests import Request
 from tocsin.overlay.discovery.resources import LocalResources
 from tocsin.overlay.region import Region
@@ -40,8 +38,6 @@ from tocsin.wire.link.discovery_messages import (
     Result,
     Results,
 )
-
-LOOKED_AT_MAX = 200  # requests that a lost link does not concern, in one step
 
 
 class OneTimeRequests:
@@ -60,7 +56,6 @@ class OneTimeRequests:
         self._covers = covers
         self._answers = Answers(context, advertisements)
         self.paths: dict[str, Path] = {}
-        self._kept: dict[str, None] = {}  # answers of clients here that are whole, the oldest first
         context.memory.forget_an_answer = self._forget_an_answer
 
     # What clients ask.
@@ -162,10 +157,8 @@ class OneTimeRequests:
     def _add(self, message: Discover, region: Region, last_hop: str, now_ns: int) -> Path:
         path = new_path(message, region, last_hop, self._context.options, now_ns)
         path.attempt = self._context.next_attempt()
-        path.size = size_of(message)
-        self._context.memory.add_request(last_hop, path.size)
         self.paths[path.id] = path
-        self._context.timers.set(path.kept_until_ns, "path", path.id)
+        self._answers.expect(path)
         return path
 
     def _start(self, path: Path, now_ns: int) -> None:
@@ -198,19 +191,8 @@ class OneTimeRequests:
         options = self._context.options
         candidates = self._advertisements.local_resources(path.region)
         found = self._resources.matching(path.region, candidates, now_ns, path.request.first)
-        request = path.request
-        is_direct = request.direct and not path.is_host
-        if is_direct and not self._context.may_connect_to(request.reply_to):
-            self._context.drop("request for results at an address that is not allowed")
-            is_direct = False
-        if not is_direct:
+        if path.is_host or not path.request.direct or not self._answers.send_direct(path, found):
             self._deliver(path, found, CLIENT, now_ns, packed=options.package)
-            return
-        path.tally.direct_results += len(found)
-        for package in packages(path.id, found, options, packed=options.package):
-            self._context.count(package)
-            self._context.effects.append(SendDirect(request.host, package, request.reply_to))
-            path.tally.messages += 1
 
     def _join(self, path: Path, payload: Cover, now_ns: int) -> None:
         """A request that comes with a cover, on its way to the cover's host."""
@@ -238,12 +220,11 @@ class OneTimeRequests:
             not_from = None if has_payload or path.is_host else path.last_hop
             cached = cached_results(cover, path, not_from, now_ns)
             self._deliver(path, cached, CLIENT, now_ns, packed=options.package_cached)
-        elif cover.has_results or self._may_come_from(cover.last_hop, path):  # A5
+        elif cover.has_results or cover.last_hop in self._advertisements.next_hops(
+            path.region
+        ):  # A5
             path.upstream = cover.last_hop
             self._forward(path, cover.last_hop, Cover(cover.id, path.attached_by))
-
-    def _may_come_from(self, neighbour: str, path: Path) -> bool:
-        return neighbour in self._advertisements.next_hops(path.region)
 
     def _forward(self, path: Path, neighbour: str, cover: Cover | None) -> None:
         path.tally.messages += 1
@@ -320,19 +301,14 @@ class OneTimeRequests:
 
     def _report_done(self, path: Path, now_ns: int) -> None:
         if path.is_host:
-            if path.results:
-                self._kept[path.id] = None
-            self._answers.finish(path, now_ns)
-            return
-        done = done_message(path.id, path.request.attempt, path.tally, now_ns)
-        self._context.send(path.last_hop, done)
+            self._answers.finish_whole(path, now_ns)
+        else:
+            done = done_message(path.id, path.request.attempt, path.tally, now_ns)
+            self._context.send(path.last_hop, done)
 
     def _ask_again(self, path: Path, now_ns: int) -> None:
         """What was shared had itself been shared, and is too old by now: asks without sharing."""
-        path.request = replace(path.request, max_age_ns=0)
-        path.tally.since_ns = now_ns
-        path.tally.shared = False
-        path.is_too_old = False
+        path.ask_without_sharing(now_ns)
         self._retry(path, now_ns)
 
     def _stop(self, path: Path, now_ns: int) -> None:
@@ -346,9 +322,7 @@ class OneTimeRequests:
         """Goes on without the cover that is gone (A8); results that came already are dropped."""
         self._detach(path)
         path.attempt = self._context.next_attempt()
-        path.attached_by = path.upstream = ""
-        path.awaited = set()
-        path.branches = set()
+        path.expect_nothing()
         self._start(path, now_ns)
 
     def _cover_lost(self, path: Path, now_ns: int) -> None:
@@ -372,11 +346,7 @@ class OneTimeRequests:
         if self.paths.get(path.id) is not path:
             return
         del self.paths[path.id]
-        self._kept.pop(path.id, None)
-        self._context.memory.add_request(path.last_hop, -path.size)
-        self._context.memory.add(RESULTS, -path.result_bytes)
-        for what in ("path", "timeout"):
-            self._context.timers.cancel(what, path.id)
+        self._answers.drop(path)
         self._covers.remove(path)
         self._detach(path)
         for waiter_id in list(path.waiters):
@@ -390,12 +360,11 @@ class OneTimeRequests:
 
     def _forget_an_answer(self) -> bool:
         """Makes room for results: an answer that is only shared any more, is not."""
-        for request_id in self._kept:
-            path = self.paths[request_id]
+        path = self._answers.oldest_whole()
+        if path is not None:
             self._context.drop("shared answer, for want of room")
             self._forget(path, path.kept_until_ns)
-            return True
-        return False
+        return path is not None
 
     def expire(self, request_id: str, now_ns: int) -> None:
         path = self.paths.get(request_id)
@@ -412,19 +381,14 @@ class OneTimeRequests:
     def link_down(self, neighbour: str, now_ns: int) -> Iterator[None]:
         """Forgets requests that came over the link, and waits no longer for what does not come; a
         request in each step."""
-        for number, path in enumerate(list(self.paths.values())):
-            if path.last_hop == neighbour:
+        for path in in_steps(self.paths, lambda each: each.last_hop == neighbour):
+            if path is not None:
                 self._forget(path, now_ns)
-                yield
-            elif number % LOOKED_AT_MAX == 0:
-                yield
-        for number, path in enumerate(list(self.paths.values())):
-            is_waiting = neighbour in path.branches | path.awaited | {path.upstream}
-            if is_waiting and self.paths.get(path.id) is path:
+            yield
+        for path in in_steps(self.paths, lambda each: neighbour in each.awaits_from):
+            if path is not None and self.paths.get(path.id) is path:
                 self._expect_nothing_from(neighbour, path, now_ns)
-                yield
-            elif number % LOOKED_AT_MAX == 0:
-                yield
+            yield
 
     def _expect_nothing_from(self, neighbour: str, path: Path, now_ns: int) -> None:
         why = f"the link from {self._context.broker_id} to {neighbour} is down"

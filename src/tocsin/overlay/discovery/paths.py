@@ -6,6 +6,7 @@ by none here, its ResourceCacheMap if the client is here, and of its SubWaitingL
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -16,6 +17,8 @@ from tocsin.overlay.discovery.conversion import rows_of
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.region import Region, overlaps
 from tocsin.wire.link.discovery_messages import BROKERS_MAX, COUNT_MAX, Discover, Done, Result
+
+LOOKED_AT_MAX = 200  # requests that nothing is done for, in one step
 
 
 @dataclass(slots=True)
@@ -118,11 +121,26 @@ class Path:
     @property
     def missing(self) -> str:
         """From where there is no end marker, or nothing although it was announced."""
-        neighbours = sorted((self.branches | self.awaited | {self.upstream}) - {""})
+        neighbours = sorted(self.awaits_from - {""})
         return ", ".join(neighbours) or "brokers that answer directly"
+
+    @property
+    def awaits_from(self) -> set[str]:
+        return self.branches | self.awaited | {self.upstream}
 
     def expects_from(self, neighbour: str) -> bool:
         return neighbour in self.branches or neighbour == self.upstream
+
+    def expect_nothing(self) -> None:
+        """Whatever comes from where it was sent, is of an earlier attempt."""
+        self.attached_by = self.upstream = ""
+        self.awaited, self.branches = set(), set()
+
+    def ask_without_sharing(self, now_ns: int) -> None:
+        """From now on, and as if nothing had been shared."""
+        self.request = replace(self.request, max_age_ns=0)
+        self.tally.since_ns = now_ns
+        self.tally.shared = self.is_too_old = False
 
 
 def new_path(
@@ -155,3 +173,15 @@ def cached_results(cover: Path, path: Path, not_from: str | None, now_ns: int) -
         if kept.came_from != not_from and kept.is_for(path.region)
     )
     return list(islice(found, path.request.first or None))
+
+
+def in_steps(
+    paths: Mapping[str, Path], is_concerned: Callable[[Path], bool]
+) -> Iterator[Path | None]:
+    """Those that are concerned, one by one, and None after so many others that it is time for
+    something else."""
+    for number, path in enumerate(list(paths.values())):
+        if is_concerned(path):
+            yield path
+        elif number % LOOKED_AT_MAX == 0:
+            yield None

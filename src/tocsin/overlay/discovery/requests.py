@@ -48,6 +48,13 @@ class Registration:
     address: str = ""
     lease_ns: int | None = None
 
+    def is_same_description(self, other: Registration) -> bool:
+        """True if nothing is to be advertised anew."""
+        return (
+            (self.model, self.region, self.kind, self.address)
+            == (other.model, other.region, other.kind, other.address)
+        ) and (other.model is ModelType.DYNAMIC or self.values == other.values)
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from tocsin.broker.runtime import Runtime
-from tocsin.errors import LinkTwice, PeerFailed, TocsinError
+from tocsin.errors import LinkTwice, PeerFailed, RoutingTableFull, TocsinError
 from tocsin.services.link.backlog import Share
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.transport import Transport
@@ -25,7 +25,7 @@ class MessageHandler(Protocol):
     def received(self, connection: Connection, message: LinkMessage, size: int) -> None:
         """A message of so many bytes."""
 
-    def invalid(self, connection: Connection, error: TocsinError) -> None:
+    def refuse(self, connection: Connection, error: TocsinError) -> None:
         """What came is no message; nothing more will be read."""
 
     def send_piece(self, connection: Connection) -> None:
@@ -98,7 +98,7 @@ class Connection:
             self._receive(message, size)
         if error is not None:
             self._is_invalid = True
-            self._handler.invalid(self, error)
+            self._handler.refuse(self, error)
 
     def _receive(self, message: LinkMessage, size: int) -> None:
         match message:
@@ -193,3 +193,10 @@ def check_only_one(
                 f"{connection.broker} is connected already, by {other.transport.peer}",
                 remedy="Remove one of the two --peer settings that name it.",
             )
+
+
+def no_room(links_max: int) -> TocsinError:
+    return RoutingTableFull(
+        f"this broker is about to start or has {links_max} connections to other brokers",
+        remedy="The other side connects again by itself; else raise links_max in [overlay].",
+    )

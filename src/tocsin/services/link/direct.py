@@ -190,5 +190,5 @@ class DirectResults:
 def _too_much(broker: str) -> PeerFailed:
     return PeerFailed(
         f"as many results wait for {broker} as may wait",
-        remedy="It reads too slowly; its clients are told that their answers are incomplete.",
+        remedy="It reads too slowly; its clients get answers that say they are incomplete.",
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
+from tocsin.errors import TocsinError
 from tocsin.event.filter import NOTHING
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, Subscription
@@ -16,6 +17,7 @@ from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.neighbour import Neighbour
+from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.rights import session_of
 from tocsin.wire.link.codec import LinkMessage
 
@@ -33,7 +35,7 @@ class Neighbours:
         router: Router,
         discovery: CoreDriver,
         ids: Ids,
-        batch_events_max: int,
+        options: LinkOptions,
         linked: Callable[[Connection], None],
         backlog: Backlog,
     ) -> None:
@@ -44,11 +46,37 @@ class Neighbours:
         self._router = router
         self._discovery = discovery
         self._ids = ids
-        self._batch_events_max = batch_events_max
+        self._options = options
         self._linked = linked
         self._backlog = backlog
         self._known: dict[str, Neighbour] = {}
         self._latest_ns = 0
+
+    async def restore(self, handovers: Collection[str]) -> None:
+        """Take up what was saved: all that is subscribed for links, but these handovers."""
+        for view in self._port.views(_SERVICE):
+            subscription = view.subscription
+            if subscription.kind is not Kind.LINK or subscription.id in handovers:
+                continue
+            if subscription.neighbour is not None:
+                self.get(subscription.neighbour).link_id = subscription.id
+            else:  # a handover that had just begun: it begins anew
+                await self._port.unsubscribe(_SERVICE, subscription.id, Kind.LINK)
+
+    def want(self) -> None:
+        """From now on the log is read for them."""
+        for neighbour in self:
+            if neighbour.link_id:
+                self._port.want(_SERVICE, neighbour.link_id, {})
+
+    def overdue(self, now_s: float, excused_s: float) -> list[tuple[Connection, TocsinError]]:
+        """Who has not acknowledged events in time, and what to say to them."""
+        found: list[tuple[Connection, TocsinError]] = []
+        for each in self:
+            error = each.overdue(now_s, excused_s, self._options.acknowledge_s)
+            if error is not None and each.connection is not None:
+                found.append((each.connection, error))
+        return found
 
     def __len__(self) -> int:
         return len(self._known)
@@ -91,7 +119,7 @@ class Neighbours:
             session,
             self._ids,
             self._is_for,
-            self._batch_events_max,
+            self._options.batch_events_max,
             self._backlog,
         )
         neighbour.since_ns, neighbour.link_error = self.now_ns(), None

@@ -15,7 +15,6 @@ from tocsin.broker.runtime import Tasks, Timer
 from tocsin.errors import (
     BadLinkMessage,
     LinkRefused,
-    RoutingTableFull,
     TocsinError,
 )
 from tocsin.event.filter import Filter
@@ -27,16 +26,16 @@ from tocsin.overlay.routing.router import Router
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link import handovers
 from tocsin.services.link.backlog import Backlog
-from tocsin.services.link.connection import Connection, check_only_one, slowest_of
+from tocsin.services.link.connection import Connection, check_only_one, no_room, slowest_of
 from tocsin.services.link.dialler import Dialler
 from tocsin.services.link.direct import DirectResults
 from tocsin.services.link.discovery_links import DiscoveryLinks
 from tocsin.services.link.handovers import Handovers
 from tocsin.services.link.identity import Ids
-from tocsin.services.link.ignored import note_ignored
 from tocsin.services.link.info import overlay_info
 from tocsin.services.link.items import Received
 from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
+from tocsin.services.link.log_lines import note_ignored, note_refused
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.performer import TABLES, Performer
@@ -99,7 +98,7 @@ class LinkService:
             router,
             discovery.driver,
             ids,
-            options.batch_events_max,
+            options,
             self._dialler.linked,
             self._backlog,
         )
@@ -132,14 +131,7 @@ class LinkService:
         own = self._port.own(_SERVICE)
         saved = own.kept(handovers.KEY)
         rows = {key.removeprefix(handovers.KEY): value for key, value in saved.items()}
-        for view in self._port.views(_SERVICE):
-            subscription = view.subscription
-            if subscription.kind is not Kind.LINK or subscription.id in rows:
-                continue
-            if subscription.neighbour is not None:
-                self.neighbours.get(subscription.neighbour).link_id = subscription.id
-            else:  # a handover that had just begun: it begins anew
-                await self._port.unsubscribe(_SERVICE, subscription.id, Kind.LINK)
+        await self.neighbours.restore(rows)
         tables = own.kept(TABLES)
         known = {key.removeprefix(TABLES): value for key, value in tables.items()}
         self._perform(self.router.restore(known, self.neighbours.now_ns()))
@@ -153,9 +145,7 @@ class LinkService:
         if self.neighbours or len(self._dialler):
             await self._local.load()
         await self._performer.performed()
-        for neighbour in self.neighbours:
-            if neighbour.link_id:
-                self._port.want(_SERVICE, neighbour.link_id, {})
+        self.neighbours.want()
         links = DiscoveryLinks(self.router, self.neighbours, self._direct, self._perform)
         core = self._discovery.driver.core
         core.is_behind, core.may_connect_to = self.router.is_behind, self._direct.may_connect_to
@@ -189,7 +179,7 @@ class LinkService:
         """Somebody has connected."""
         connection = self._open(transport)
         if not self._is_started or len(self._connections) > self._options.links_max:
-            connection.abort(_full(self._options.links_max))
+            connection.abort(no_room(self._options.links_max))
         return connection
 
     def _open(self, transport: Transport, address: str = "", leaving: str = "") -> Connection:
@@ -287,42 +277,24 @@ class LinkService:
         )
 
     def _check_only_one(self, connection: Connection) -> None:
-        """Raise LinkTwice if another connection with its broker is alive. Only one that has proved
-        whose it is counts: anybody may say that it is somebody."""
-        now_s = self._runtime.elapsed_s()
-        others = [
-            each
-            for each in self._connections.values()
-            if self.router.neighbour(each.number) == connection.broker
-        ]
-        check_only_one(connection, others, now_s - 1.5 * self._options.heartbeat_s)
+        # Only one that has proved whose it is counts: anybody may say that it is somebody.
+        neighbour, known = self.router.neighbour, self._connections.values()
+        others = [each for each in known if neighbour(each.number) == connection.broker]
+        alive_since_s = self._runtime.elapsed_s() - 1.5 * self._options.heartbeat_s
+        check_only_one(connection, others, alive_since_s)
 
     def _has_another(self, connection: Connection) -> bool:
         others = (each for each in self._connections.values() if each is not connection)
         return any(each.broker == connection.broker for each in others)
-
-    def invalid(self, connection: Connection, error: TocsinError) -> None:
-        self.refuse(connection, error)
 
     def refuse(self, connection: Connection, error: TocsinError) -> None:
         if connection.is_routed:  # it is counted when the router has closed it
             self._perform(self.router.refuse(connection.number, error, self.neighbours.now_ns()))
         else:
             self.refused += 1
-            self._log_refusal(connection, error)
+            note_refused(self._runtime, connection, error)
             connection.send(Refuse(error.code, error.problem[:1024]))
             connection.close(error)
-
-    def _log_refusal(self, connection: Connection, error: TocsinError) -> None:
-        if not connection.is_outgoing:  # of the others the dialler tells
-            self._runtime.note(
-                "warning",
-                "a link was refused",
-                peer=connection.transport.peer,
-                broker=connection.broker,
-                code=error.code,
-                why=error.problem,
-            )
 
     def ended(self, connection: Connection) -> None:
         if self._connections.pop(connection.number, None) is None:
@@ -350,11 +322,9 @@ class LinkService:
                 connection.excuse(late_s)
             is_greeted = self.router.neighbour(connection.number) is not None
             connection.tick(now_s, is_greeted=is_greeted or connection.is_direct)
-        for neighbour in self.neighbours:
-            excused_s = late_s if late_s > TICK_S else 0.0
-            error = neighbour.overdue(now_s, excused_s, self._options.acknowledge_s)
-            if error is not None and neighbour.connection is not None:
-                self.refuse(neighbour.connection, error)
+        excused_s = late_s if late_s > TICK_S else 0.0
+        for connection, error in self.neighbours.overdue(now_s, excused_s):
+            self.refuse(connection, error)
         slowest = slowest_of(self._connections.values(), self._options.waiting_bytes_total_max)
         if slowest is not None:
             slowest.abort_slow()
@@ -389,7 +359,7 @@ class LinkService:
         if connection is not None:
             if error is not None:
                 self.refused += 1
-                self._log_refusal(connection, error)
+                note_refused(self._runtime, connection, error)
                 neighbour = self.neighbours.find(connection.broker)
                 if neighbour is not None:
                     neighbour.link_error = error
@@ -424,10 +394,3 @@ class LinkService:
         self._port.check(session, Action.MANAGE, f"overlay/{broker}")
         self._perform(self.router.forget(broker, self.neighbours.now_ns()))
         await self._performer.performed()
-
-
-def _full(links_max: int) -> TocsinError:
-    return RoutingTableFull(
-        f"this broker is about to start or has {links_max} connections to other brokers",
-        remedy="The other side connects again by itself; else raise links_max in [overlay].",
-    )

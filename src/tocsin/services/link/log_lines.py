@@ -1,9 +1,9 @@
-"""Entries of this broker that a neighbour has not taken, as it says."""
+"""What the log says of links."""
 
 from __future__ import annotations
 
 from tocsin.broker.runtime import Runtime
-from tocsin.errors import RoutingTableFull
+from tocsin.errors import RoutingTableFull, TocsinError
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.wire.link.messages import Ignored
@@ -29,3 +29,16 @@ def note_ignored(
         why=message.reason,
         entries=message.count,
     )
+
+
+def note_refused(runtime: Runtime, connection: Connection, error: TocsinError) -> None:
+    """Of those that this broker opened, the dialler says why they ended."""
+    if not connection.is_outgoing:
+        runtime.note(
+            "warning",
+            "a link was refused",
+            peer=connection.transport.peer,
+            broker=connection.broker,
+            code=error.code,
+            why=error.problem,
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tocsin.access.session import internal
 from tocsin.broker import numbering
 from tocsin.broker.numbering import Applied, Numbering
 from tocsin.errors import NoSuchSubscription
+from tocsin.event.filter import NOTHING
 from tocsin.event.stored import Append, Stored
 from tocsin.event.subscription import Kind
 from tocsin.overlay.discovery.core import DiscoveryCore
@@ -21,12 +23,13 @@ from tocsin.overlay.routing.router import Router
 from tocsin.services.link.forwarder import Forwarder
 from tocsin.services.link.handovers import Handovers
 from tocsin.services.link.intake import EventIntake
+from tocsin.services.link.neighbour import Neighbour
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.performer import Performer
 from tocsin.services.link.service import LinkService
 from tocsin.sim.clients import publishers
 from tocsin.wire.link.discovery_messages import Result
-from tocsin.wire.link.messages import Acknowledge, Events, Reached
+from tocsin.wire.link.messages import Acknowledge, Events, Handover, Reached
 
 SERVICE = internal("link")
 
@@ -117,7 +120,15 @@ def hand_over_after_the_place_is_gone(patch: pytest.MonkeyPatch) -> None:
 
 def hand_over_to_the_addressee_alone(patch: pytest.MonkeyPatch) -> None:
     """Let brokers on the way pass a handover on without taking what they want of it."""
-    patch.setattr(Handovers, "_wanted", lambda self, events: ())
+    take_over = Handovers._take_over
+
+    async def narrow(self: Handovers, neighbour: Neighbour, message: Handover) -> None:
+        if message.to != self._origin[0]:
+            self.pass_on(message.to, message)
+        else:
+            await take_over(self, neighbour, message)
+
+    patch.setattr(Handovers, "_take_over", narrow)
 
 
 def keep_back_what_came_from_behind(patch: pytest.MonkeyPatch) -> None:
@@ -134,12 +145,17 @@ def keep_back_what_came_from_behind(patch: pytest.MonkeyPatch) -> None:
 
 
 def forget_what_neighbours_want_at_a_restart(patch: pytest.MonkeyPatch) -> None:
-    """Do not give a neighbour's place in the log its filter back."""
+    """Do not give a neighbour's place in the log its filters back. Their names are there, so that
+    taking one away later is no error."""
     restore = Router.restore
 
     def forgetful(self: Router, rows: Mapping[str, bytes], now_ns: int) -> list[Effect]:
-        effects = restore(self, rows, now_ns)
-        return [each for each in effects if not isinstance(each, NeighbourFilter)]
+        return [_of_nothing(each) for each in restore(self, rows, now_ns)]
+
+    def _of_nothing(effect: Effect) -> Effect:
+        if not isinstance(effect, NeighbourFilter):
+            return effect
+        return replace(effect, added=dict.fromkeys(effect.added, NOTHING))
 
     patch.setattr(Router, "restore", forgetful)
 

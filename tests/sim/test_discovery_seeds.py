@@ -5,6 +5,7 @@ The seed beside a mistake is the first one that shows it, counted from 0.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -24,12 +25,12 @@ SEEDS_MAX = 100  # within which each mistake shows
 MISTAKES: dict[type[OneTimeRequests], int] = {
     mistakes.A1PayloadPartRunsAlways: 0,
     mistakes.A2BackOverTheSameLink: 0,
-    mistakes.A3NoWayBack: 10,
+    mistakes.A3NoWayBack: 0,
     mistakes.A4Unfiltered: 0,
-    mistakes.A5LocalResultsDoNotCount: 0,
+    mistakes.A5LocalResultsDoNotCount: 4,
     mistakes.A5ResultsAtTheHostOnly: 0,
     mistakes.A7EachByItsOwnClock: 0,
-    mistakes.A8ThePreviousHopGoesOnAlone: 5,
+    mistakes.A8ThePreviousHopGoesOnAlone: 3,
 }
 
 
@@ -50,6 +51,12 @@ def assert_holds(seeds: range) -> None:
         assert report.ok, report.failure
         covered += overlay_of(simulation).discovery.covered
     assert covered > 10 * len(seeds)
+
+
+def is_found(seed: int) -> bool:
+    """By a check, and not because what is put back does not fit the code any more."""
+    failure = str(run(seed).failure or "no").splitlines()[0]
+    return re.match(r"seed \d+: (\d+: |the discovery of )", failure) is not None
 
 
 def test_where_much_is_discovered_every_invariant_holds() -> None:
@@ -76,7 +83,7 @@ def test_a_known_mistake_shows(
 ) -> None:
     make_all(mistake, monkeypatch)
 
-    assert any(not run(seed).ok for seed in range(MISTAKES[mistake], MISTAKES[mistake] + 10))
+    assert any(is_found(seed) for seed in range(MISTAKES[mistake], MISTAKES[mistake] + 10))
 
 
 @pytest.mark.slow
@@ -86,7 +93,7 @@ def test_a_known_mistake_shows_from_the_first_seed_on(
 ) -> None:
     make_all(mistake, monkeypatch)
 
-    assert any(not run(seed).ok for seed in range(SEEDS_MAX))
+    assert any(is_found(seed) for seed in range(SEEDS_MAX))
 
 
 def overtaking(patch: pytest.MonkeyPatch) -> None:

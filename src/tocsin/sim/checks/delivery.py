@@ -157,10 +157,13 @@ class DeliveryCheck:
 
     def releasing(self, record: SubscriptionRecord, through: int) -> None:
         """A box is told that its owner has everything up to there."""
-        if record.may_drop:
-            return
-        for seq in range(record.settled_to + 1, min(through, self.log.last) + 1):
-            if not record.is_done(seq) and self._owes(record, seq):
+        if record.may_drop:  # it may have dropped any, but for what its last answer handed out
+            owed = [seq for seq in record.handed_out if seq <= through]
+        else:
+            held = range(record.settled_to + 1, min(through, self.log.last) + 1)
+            owed = [seq for seq in held if self._owes(record, seq)]
+        for seq in owed:
+            if not record.is_done(seq):
                 raise Violation(
                     f"box {record.id} released event {seq}, which its owner has not got"
                 )
@@ -179,6 +182,7 @@ class DeliveryCheck:
             if again or numbers != sorted(set(numbers)):
                 raise Violation(f"box {record.id}: events {numbers}, and {again} were released")
             return
+        record.handed_out = [stored.seq for stored in events]
         record.settled.update(seq for seq in record.taken if seq <= released)
         if events:
             record.settled_to = released

@@ -69,6 +69,7 @@ class SubscriptionRecord:
     is_soap: bool = False
     taken: set[int] = field(default_factory=set)  # by its sink, or by whoever pulls
     settled: set[int] = field(default_factory=set)  # of those, what the broker knows of
+    handed_out: list[int] = field(default_factory=list)  # by the last answer to a pull
     refused: set[int] = field(default_factory=set)  # answered so, and the broker knows
     given_up: set[int] = field(default_factory=set)
     discarded: set[int] = field(default_factory=set)  # dead letters dropped on request

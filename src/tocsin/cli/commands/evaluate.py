@@ -87,6 +87,13 @@ def _add_discovery(parser: Parser) -> None:
         help="instead: 24 brokers as processes over TCP; their times, and the same counts",
     )
     parser.add_argument(
+        "--jobs",
+        metavar="N",
+        type=int,
+        default=1,
+        help="with --scale: so many sizes at a time (1)",
+    )
+    parser.add_argument(
         "--summary",
         choices=("auto", "spark", "python"),
         default="auto",

@@ -6,6 +6,8 @@ import json
 import os
 from argparse import Namespace
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,12 +15,14 @@ from tocsin.cli.evaluate.discovery.growth_plot import draw_growth
 from tocsin.cli.evaluate.discovery.plots import can_plot
 from tocsin.cli.progress import Progress
 from tocsin.cli.render import say, show, show_json, table
+from tocsin.errors import BadSetting
 from tocsin.sim.scale.growth import Row, Size, discovery_growth, routing_growth
 
 GROWTH: Final = "growth.json"
 FORMS: Final = ("tree", "star")
 SIZES: Final = ((24, 3_000), (100, 3_000), (1_000, 300), (1_000, 3_000))
 QUICK_SIZES: Final = ((24, 300), (100, 300))
+KINDS: Final = (("resources", True), ("subscriptions", True), ("subscriptions", False))
 
 RESOURCE_COLUMNS: Final = {
     "form": "form",
@@ -60,15 +64,23 @@ SUBSCRIPTION_COLUMNS: Final = {
 
 
 def evaluate_scale(out: Path, arguments: Namespace) -> int:
+    if arguments.jobs < 1:
+        raise BadSetting(f"--jobs {arguments.jobs} is too few", remedy="Give 1 or more.")
     sizes = [Size(form, *each) for each in _sizes(arguments) for form in FORMS]
     report: dict[str, Any] = {"seed": arguments.seed, "resources": [], "subscriptions": []}
-    with Progress("sizes", 3 * len(sizes)) as progress:
-        for size in sizes:
-            report["resources"].append(discovery_growth(size, arguments.seed, resident_bytes))
-            progress.advance()
-            for covering in (True, False):
-                row = routing_growth(size, arguments.seed, resident_bytes, covering=covering)
-                report["subscriptions"].append(row)
+    # A process for each: what one has left free would be taken for the next one's.
+    with (
+        Progress("sizes", 3 * len(sizes)) as progress,
+        ProcessPoolExecutor(
+            arguments.jobs, mp_context=get_context("spawn"), max_tasks_per_child=1
+        ) as pool,
+    ):
+        for size, *rows in [
+            (size, *(pool.submit(measure, size, arguments.seed, kind) for kind in KINDS))
+            for size in sizes
+        ]:
+            for kind, row in zip(KINDS, rows, strict=True):
+                report[kind[0]].append(row.result())
                 progress.advance()
             # What there is so far: the largest sizes take most of the time.
             (out / GROWTH).write_text(json.dumps(report, indent=1) + "\n")
@@ -80,6 +92,14 @@ def evaluate_scale(out: Path, arguments: Namespace) -> int:
         _show("Resources, found by requests", RESOURCE_COLUMNS, report["resources"])
         _show("\nSubscriptions to events", SUBSCRIPTION_COLUMNS, report["subscriptions"])
     return 0
+
+
+def measure(size: Size, seed: int, kind: tuple[str, bool]) -> Row:
+    """One row of a table, in a process of its own."""
+    what, covering = kind
+    if what == "resources":
+        return discovery_growth(size, seed, resident_bytes)
+    return routing_growth(size, seed, resident_bytes, covering=covering)
 
 
 def _sizes(arguments: Namespace) -> Sequence[tuple[int, int]]:

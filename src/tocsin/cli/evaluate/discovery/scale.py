@@ -75,13 +75,14 @@ def evaluate_scale(out: Path, arguments: Namespace) -> int:
             arguments.jobs, mp_context=get_context("spawn"), max_tasks_per_child=1
         ) as pool,
     ):
-        for size, *rows in [
-            (size, *(pool.submit(measure, size, arguments.seed, kind) for kind in KINDS))
+        under_way = [
+            (kind[0], pool.submit(measure, size, arguments.seed, kind))
             for size in sizes
-        ]:
-            for kind, row in zip(KINDS, rows, strict=True):
-                report[kind[0]].append(row.result())
-                progress.advance()
+            for kind in KINDS
+        ]
+        for what, row in under_way:
+            report[what].append(row.result())
+            progress.advance()
             # What there is so far: the largest sizes take most of the time.
             (out / GROWTH).write_text(json.dumps(report, indent=1) + "\n")
     if can_plot():

@@ -193,6 +193,17 @@ def test_links_too_many_leave_a_tree_however_they_come_about(seed: int) -> None:
     check(overlay)
 
 
+@pytest.mark.parametrize(("seed", "extra_links"), [(2, 10), (0, 15), (2, 15)])
+def test_while_there_are_cycles_messages_do_not_multiply(seed: int, extra_links: int) -> None:
+    """29 brokers, up to 43 links: more than a million messages if entries are withdrawn then."""
+    overlay = planned(seed, extra_links=extra_links)
+
+    live(overlay)
+
+    check(overlay)
+    assert overlay.messages < 100_000
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_while_others_come_and_go_nobody_who_began_misses_an_event(seed: int) -> None:
     overlay = planned(seed)

@@ -398,3 +398,44 @@ def test_a_neighbour_that_names_and_unnames_a_broker_does_not_have_all_entries_l
         router.receive(2, m.Behind({}, ("x",)), 2)
 
     assert time.process_time() - began_s < 1.0, "some 0.1 s; 3 s if all are looked at each time"
+
+
+def in_a_cycle() -> Router:
+    """An entry came from B and was sent to C; x is behind both of them."""
+    router = broker_a()
+    link(router, 1, "B")
+    link(router, 2, "C", {"x": "C"})
+    router.receive(2, m.Advertise("C", "0", ""), 2)
+    sent = sent_to(router.receive(1, m.Subscribe("B", "s", "a > 1"), 2), 2)
+    assert sent == [m.Subscribe("B", "s", "a > 1")]
+    router.receive(1, m.Behind({"x": "B"}), 2)
+    return router
+
+
+def test_while_there_is_a_cycle_nothing_is_withdrawn() -> None:
+    router = in_a_cycle()
+
+    effects = router.receive(1, m.Unsubscribe("B", "s"), 2)
+
+    assert sent_to(effects, 2) == []
+    assert m.Unsubscribe("B", "s") in sent_to(router.receive(1, m.Behind({}, ("x",)), 3), 2)
+
+
+def test_what_comes_back_while_there_is_a_cycle_is_sent_again_to_be_answered() -> None:
+    router = in_a_cycle()
+    router.receive(1, m.Unsubscribe("B", "s"), 2)
+
+    effects = router.receive(1, m.Subscribe("B", "s", "a > 1"), 2)
+
+    assert sent_to(effects, 2) == [m.Subscribe("B", "s", "a > 1")]
+    assert m.Unsubscribe("B", "s") not in sent_to(router.receive(1, m.Behind({}, ("x",)), 3), 2)
+
+
+def test_of_a_cycle_that_is_never_cut_what_has_gone_is_withdrawn_all_the_same() -> None:
+    """A neighbour may invent one."""
+    router = in_a_cycle()
+    router.receive(1, m.Behind({"x": "y"}), 2)  # nobody knows where y is, so there is no edge
+    router.receive(1, m.Unsubscribe("B", "s"), 2)
+    said = [(second, sent_to(router.tick(second * S), 2)) for second in range(1, 50)]
+
+    assert [at for at, sent in said if m.Unsubscribe("B", "s") in sent] == [31]

@@ -66,8 +66,9 @@ class Link:
     neighbour: str = ""
     hello: Hello | None = None  # the neighbour's, until it is welcome
     sent_behind: dict[str, str] = field(default_factory=dict)  # of brokers behind us
-    sent_advertisements: dict[EntryKey, str] = field(default_factory=dict)
-    sent_subscriptions: dict[EntryKey, str] = field(default_factory=dict)
+    # The filter of each as text; None for one that is gone, and withdrawn when no cycle is left.
+    sent_advertisements: dict[EntryKey, str | None] = field(default_factory=dict)
+    sent_subscriptions: dict[EntryKey, str | None] = field(default_factory=dict)
     unnamed_advertisements: set[EntryKey] = field(default_factory=set)
     unnamed_subscriptions: set[EntryKey] = field(default_factory=set)
     remaining: deque[Remaining] = field(default_factory=deque)  # tables not sent to their end

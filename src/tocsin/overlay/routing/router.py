@@ -299,6 +299,7 @@ class Router:
         if since is not None and now_ns - since >= state.options.cycle_grace_ns:
             self._cut_cycle(now_ns)
         state.has_looked_at_all = False
+        state.count_withheld(passed_ns)
         departures.count_ages(state, passed_ns)
         for link in state.links.values():
             forgive(link, passed_ns / NS_PER_S)
@@ -383,6 +384,7 @@ class Router:
             self._state.advertisements.uncover_all()
             self._state.subscriptions.uncover_all()
         send_updates(self._state)
+        self._state.ends_withholding = False
         if not self._state.reach.has_cycle:
             self._cycle_since_ns = None
         elif self._cycle_since_ns is None:

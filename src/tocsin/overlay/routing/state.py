@@ -23,6 +23,8 @@ FORGOTTEN = "f"
 TOKENS = "t"
 BEHIND = "b"
 
+WITHHELD_GRACES_MAX = 15  # of a cycle: 29 brokers with 15 links too many need 9 of them
+
 # The same few filters come from many brokers, and reading one takes as long as all the rest.
 read_filter = lru_cache(maxsize=4_096)(parse_filter)
 
@@ -67,6 +69,8 @@ class RouterState:
         self.touched: dict[str, None] = {}  # brokers whose place may be another one
         self.displaced: set[str] = set()  # brokers that are not where they were
         self.has_looked_at_all = False  # for those, since the last tick
+        self.withheld_ns = 0  # for so long nothing was withdrawn, because there is a cycle
+        self.ends_withholding = False  # for this turn: that was long enough
         self.behind: dict[str, dict[str, None]] = {}
         """Of each neighbour: itself and the brokers that are reached through it, or were and are
         not reached in another way since. What is kept for it may be owed to them."""
@@ -86,6 +90,17 @@ class RouterState:
 
     def is_down(self, neighbour: str) -> bool:
         return neighbour not in self.link_of
+
+    @property
+    def may_withdraw(self) -> bool:
+        """False while there is a cycle, which is soon cut."""
+        return self.ends_withholding or not self.reach.has_cycle
+
+    def count_withheld(self, passed_ns: int) -> None:
+        """So much time has passed: once in a while all is withdrawn that has to be."""
+        self.withheld_ns = self.withheld_ns + passed_ns if self.reach.has_cycle else 0
+        if self.withheld_ns >= WITHHELD_GRACES_MAX * self.options.cycle_grace_ns:
+            self.ends_withholding, self.withheld_ns = True, 0
 
     def table(self, name: str) -> RoutingTable:
         return self.subscriptions if name == SUBSCRIPTIONS else self.advertisements

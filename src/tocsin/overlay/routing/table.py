@@ -55,6 +55,7 @@ class RoutingTable:
         # They cover so many that these are looked at bit by bit. What was sent of one is withdrawn
         # when that is done.
         self.leaving: dict[EntryKey, Entry] = {}
+        self.withheld: dict[EntryKey, None] = {}  # until no cycle is left
         self.bytes_of: dict[str, int] = {}  # of what each neighbour has said
         self.bytes_said = 0  # of all that
 
@@ -160,6 +161,13 @@ class RoutingTable:
     def take_changed(self) -> dict[EntryKey, Before]:
         changed, self.changed = self.changed, {}
         return changed
+
+    def mark_withheld(self) -> None:
+        """What was not withdrawn because there was a cycle is to be looked at again."""
+        for key in self.withheld:
+            entry = self.entries.get(key)
+            self.changed.setdefault(key, None if entry is None else (entry.hop, entry.text))
+        self.withheld.clear()
 
     def _choose(self, key: EntryKey) -> None:
         entry = self.entries.get(key)

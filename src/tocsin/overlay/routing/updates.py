@@ -18,7 +18,7 @@ from tocsin.overlay.routing.links import Link, Phase
 from tocsin.overlay.routing.offers import Offers, too_costly
 from tocsin.overlay.routing.room import ignore
 from tocsin.overlay.routing.state import RouterState
-from tocsin.overlay.routing.table import OWN, Before
+from tocsin.overlay.routing.table import OWN, Before, RoutingTable
 from tocsin.wire.link.messages import (
     Advertise,
     Behind,
@@ -39,6 +39,9 @@ def send_updates(state: RouterState) -> None:
     """Send every neighbour what it has not heard yet. Where brokers are comes last: by then the
     neighbour has the entries that come from there."""
     state.subscriptions.changed_filters.clear()  # of those `changed` says enough
+    if state.may_withdraw:
+        state.advertisements.mark_withheld()
+        state.subscriptions.mark_withheld()
     if not (
         state.advertisements.changed
         or state.advertisements.changed_filters
@@ -77,7 +80,7 @@ def send_advertisements(state: RouterState, link: Link, keys: Iterable[EntryKey]
             if sent.get(key) != entry.text:
                 sent[key] = entry.text
                 _send(state, link, Advertise(*key, entry.text))
-        elif key not in state.advertisements.leaving and sent.pop(key, None) is not None:
+        elif _take_sent(state, state.advertisements, key, sent):
             gone.append(Unadvertise(*key))
     for message in gone:
         _send(state, link, message)
@@ -105,10 +108,26 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
                 sent[key] = entry.text
                 entry.unheard |= {link.neighbour}
                 _send(state, link, Subscribe(*key, entry.text))
-        elif key not in state.subscriptions.leaving and sent.pop(key, None) is not None:
+        elif _take_sent(state, state.subscriptions, key, sent):
             gone.append(Unsubscribe(*key))
     for message in gone:
         _send(state, link, message)
+
+
+def _take_sent(
+    state: RouterState, table: RoutingTable, key: EntryKey, sent: dict[EntryKey, str | None]
+) -> bool:
+    """True if the entry was sent, and is withdrawn now: not while there is a cycle. Brokers on it
+    hear of an entry from two sides, and would send and withdraw it over and over."""
+    if key not in sent or key in table.leaving:
+        return False
+    if state.may_withdraw:
+        del sent[key]
+        return True
+    table.withheld[key] = None
+    if key not in table.entries:
+        sent[key] = None  # if it comes back it is sent again, so that the neighbour answers it
+    return False
 
 
 def _offers(state: RouterState, link: Link) -> Offers:

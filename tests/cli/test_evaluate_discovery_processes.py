@@ -33,8 +33,15 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[BrokerProcess]]:
     yield brokers
     assert brokers
     assert not any(broker.is_running for broker in brokers)
-    commands = [child.cmdline() for child in psutil.Process().children(recursive=True)]
+    commands = [command_of(child) for child in psutil.Process().children(recursive=True)]
     assert not [words for words in commands if any(str(b.directory) in words for b in brokers)]
+
+
+def command_of(child: psutil.Process) -> list[str]:
+    try:
+        return child.cmdline()
+    except psutil.NoSuchProcess:  # or it has ended, and nobody has asked yet how
+        return []
 
 
 def check(out: Path, brokers: int) -> None:

@@ -192,6 +192,7 @@ LINK_MUTATIONS: dict[Mutate, str] = {
     know_a_relayed_event_by_its_source_and_id: "was not applied as it was sent",
     drop_handovers_when_a_neighbour_is_forgotten: "has not got|handovers",
     hand_over_after_the_place_is_gone: "has not got",
+    hand_over_to_the_addressee_alone: "has not got",
     keep_back_what_came_from_behind: "has not got",
     hand_over_nothing: "has not got",
     forget_what_neighbours_want_at_a_restart: "has not got",

@@ -224,6 +224,30 @@ def test_an_answer_that_was_shared_twice_and_is_too_old_is_asked_for_again() -> 
     assert network.dropped() == {"result too old": 1}
 
 
+def test_a_result_crosses_no_link_twice_where_a_broker_on_the_way_shares_nothing() -> None:
+    """B does not know that C has a cover, and asks for itself what lies on its side of C."""
+    network = Network([("A", "B"), ("B", "C"), ("C", "D")])
+    network.cores["B"].options = replace(network.options, cache_expiry_ns=0)
+    network.register("B", "near", "[disk,<=,320]", {"disk": 200})
+    network.register("D", "far", "[disk,<=,320]", {"disk": 100})
+    network.settle()
+    network.discover("D", "wide", "[disk,>,40]")
+    network.settle()
+    network.discover("A", "narrow", "[disk,>,50]")
+    network.settle()
+
+    crossed = Counter(
+        (each.sender, each.receiver, result.resource_id)
+        for each in network.trace
+        if isinstance(each.message, Results) and each.message.request_id == "narrow"
+        for result in each.message.results
+    )
+    assert network.finished["narrow"].shared
+    assert sorted(each.id for each in network.answers["narrow"]) == ["far", "near"]
+    assert set(crossed.values()) == {1}
+    assert ("C", "B", "near") not in crossed
+
+
 def with_ages(plan: Plan, seed: int) -> Plan:
     """The requests come close to each other, and some take only what is young."""
     random = Random(seed)

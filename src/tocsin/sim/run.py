@@ -12,7 +12,7 @@ from tocsin.sim.overlay.overlay import Overlay
 from tocsin.sim.plan import Plan, draw_plan
 from tocsin.sim.shared_log import SharedLog
 from tocsin.sim.site import Site
-from tocsin.sim.world import Violation, World
+from tocsin.sim.world import STEPS_MAX, STEPS_PER_BROKER_MAX, Violation, World
 
 STORM_S_MAX = 5.0
 CALM_S_MAX = 300.0  # ample: nothing waits longer than a few seconds at a time
@@ -45,6 +45,7 @@ class Simulation:
     def __init__(self, seed: int, plan: Plan | None = None) -> None:
         self.world = world = World(seed)
         plan = plan or draw_plan(world.random, seed)
+        world.steps_max = max(STEPS_MAX, STEPS_PER_BROKER_MAX * len(plan.brokers))
         network = Network(world, plan.weather)
         window = plan.brokers[0].options.duplicates_window
         shared = SharedLog(world, window) if plan.shares_log else None

@@ -19,7 +19,7 @@ from tocsin.overlay.discovery.effects import Ignored, Resource
 from tocsin.overlay.discovery.memory import RESOURCES, size_of
 from tocsin.overlay.discovery.requests import ModelType
 from tocsin.overlay.region import Region, Regions
-from tocsin.wire.link.discovery_messages import Advertise, Unadvertise
+from tocsin.wire.link.discovery_messages import Advertise, Result, Unadvertise
 
 ResourceKey = tuple[str, str]
 """(broker, resource)."""
@@ -85,6 +85,11 @@ class Advertisements:
     def hops_to(self, key: ResourceKey) -> int:
         entry = self._entries.get(key)
         return entry.message.hops if entry else 0
+
+    def is_from(self, result: Result, neighbour: str) -> bool:
+        """True if its resource is advertised by way of this neighbour."""
+        entry = self._entries.get((result.broker, result.resource_id))
+        return entry is not None and entry.last_hop == neighbour
 
     def next_hops(self, request: Region) -> set[str]:
         """Where dynamic resources are that the request may be for; CLIENT means here."""

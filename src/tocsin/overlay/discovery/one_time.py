@@ -237,6 +237,11 @@ class OneTimeRequests:
 
     def _pass_on(self, path: Path, results: Sequence[Result], came_from: str, now_ns: int) -> None:
         """Results go back to where the request came from, and to those that wait for them here."""
+        is_attached_here = path.attached_by == self._context.broker_id and not path.is_host
+        if is_attached_here and came_from == path.upstream:  # A2
+            # It came without a cover, so what is where it came from was asked by itself.
+            from_there = self._advertisements.is_from
+            results = [each for each in results if not from_there(each, path.last_hop)]
         self._deliver(path, results, came_from, now_ns)
         for waiter_id in list(path.waiters):
             waiter = self.paths.get(waiter_id)

@@ -6,6 +6,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from tocsin.errors import DiskFull
 from tocsin.event.event import Event
 from tocsin.services.link.handovers import Handovers
 from tocsin.wire.link.messages import HandedOver, Handover, Relayed
@@ -75,3 +78,58 @@ def test_whom_it_is_for_stores_what_is_wanted_there_and_answers() -> None:
     (stored, (_, answer)) = way.said
     assert stored == ("stored", ["lab"])
     assert isinstance(answer, HandedOver)
+
+
+class FullDisk:
+    """Of a broker where somebody moved: it takes the place of a handover in the log, and nothing
+    else while it is full."""
+
+    def __init__(self) -> None:
+        self.is_full = True
+        self.kept: list[str] = []
+        self._made = 0
+        self.head = 5
+        self.runtime = None
+
+    def own(self, session: object) -> None:
+        """Not used."""
+
+    async def subscribe(self, *asked: object) -> object:
+        self._made += 1
+        self.kept.append(str(self._made))
+        return SimpleNamespace(subscription=SimpleNamespace(id=self.kept[-1]))
+
+    async def unsubscribe(self, session: object, link_id: str, kind: object) -> None:
+        self._check()
+        self.kept.remove(link_id)
+
+    async def keep_table(self, session: object, rows: object) -> None:
+        self._check()
+
+    def _check(self) -> None:
+        if self.is_full:
+            raise DiskFull("the disk is full", remedy="Make room.")
+
+
+@pytest.mark.parametrize("is_forgotten", [False, True])
+def test_a_handover_that_cannot_begin_leaves_no_place_in_the_log_however_long_the_disk_is_full(
+    is_forgotten: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, forgotten = FullDisk(), list[str]()
+    router = SimpleNamespace(is_forgotten=lambda broker: broker in forgotten)
+    neighbours = SimpleNamespace(get=lambda broker: SimpleNamespace(hold=lambda link_id: None))
+    monkeypatch.setattr(Handovers, "_begin", lambda handovers, link_id, row: None)
+    handovers = Handovers(
+        cast(Any, disk), ("B", "log"), cast(Any, router), cast(Any, neighbours), 1
+    )
+
+    with pytest.raises(DiskFull):
+        asyncio.run(handovers.add("A", 1, [""], "C"))
+    with pytest.raises(DiskFull):
+        asyncio.run(handovers.add("A", 1, [""], "C"))
+    assert disk.kept == ["1"]
+    disk.is_full = False
+    forgotten += ["A"] if is_forgotten else []
+    asyncio.run(handovers.add("A", 1, [""], "C"))
+
+    assert disk.kept == ([] if is_forgotten else ["2"])

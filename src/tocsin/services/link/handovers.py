@@ -86,6 +86,7 @@ class Handovers:
         self._rows: dict[str, HandoverRow] = {}
         self._waiting: dict[str, _Waiting] = {}
         self._holding: dict[str, Neighbour] = {}
+        self._unused: list[str] = []  # subscriptions of handovers that could not begin
         self._sent = 0
         self._taking = 0  # handovers of others that are being stored,
         self._taking_bytes = 0  # and what they take
@@ -104,6 +105,7 @@ class Handovers:
     async def add(self, to: str, after: int, filters: list[str], way: str) -> None:
         """What is in the log past `after` now, and passes any of the filters, goes to a broker.
         Newer events wait for it at the neighbour that is the way there."""
+        await self._remove_unused()
         through = self._port.head
         if after >= through or self._router.is_forgotten(to):
             return
@@ -114,12 +116,21 @@ class Handovers:
         try:
             await self._port.keep_table(_SERVICE, {KEY + link_id: msgspec.msgpack.encode(row)})
         except TocsinError:
+            self._unused.append(link_id)
             with suppress(TocsinError):  # or each attempt would leave one that holds the log
-                await self._port.unsubscribe(_SERVICE, link_id, Kind.LINK)
+                await self._remove_unused()
             raise
         self._holding[link_id] = self._neighbours.get(way)
         self._holding[link_id].hold(link_id)
         self._begin(link_id, row)
+
+    async def _remove_unused(self) -> None:
+        """A disk that had no room for the row of a handover may have none for the end of its
+        subscription: then that is for the next attempt. A restart removes them too."""
+        while self._unused:
+            with suppress(NoSuchSubscription):
+                await self._port.unsubscribe(_SERVICE, self._unused[-1], Kind.LINK)
+            self._unused.pop()
 
     def _let_go(self, link_id: str) -> None:
         """Newer events may go: it is done, or cannot go on for now."""

@@ -7,7 +7,7 @@ when the first one withdraws it or goes down.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -86,10 +86,14 @@ class Advertisements:
         entry = self._entries.get(key)
         return entry.message.hops if entry else 0
 
-    def is_from(self, result: Result, neighbour: str) -> bool:
-        """True if its resource is advertised by way of this neighbour."""
-        entry = self._entries.get((result.broker, result.resource_id))
-        return entry is not None and entry.last_hop == neighbour
+    def not_from(self, results: Sequence[Result], neighbour: str) -> list[Result]:
+        """Those of resources that are not advertised by way of this neighbour."""
+        entries = [self._entries.get((each.broker, each.resource_id)) for each in results]
+        return [
+            each
+            for each, entry in zip(results, entries, strict=True)
+            if entry is None or entry.last_hop != neighbour
+        ]
 
     def next_hops(self, request: Region) -> set[str]:
         """Where dynamic resources are that the request may be for; CLIENT means here."""

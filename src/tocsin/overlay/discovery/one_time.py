@@ -83,7 +83,7 @@ class OneTimeRequests:
         path = self.paths.get(request_id)
         if path is None or path.is_done:
             return
-        path.tally.incomplete = path.tally.incomplete or f"no end of results from {path.missing}"
+        path.tally.miss(f"no end of results from {path.missing}")
         self._answers.finish(path, now_ns)
 
     # What neighbours send.
@@ -237,11 +237,9 @@ class OneTimeRequests:
 
     def _pass_on(self, path: Path, results: Sequence[Result], came_from: str, now_ns: int) -> None:
         """Results go back to where the request came from, and to those that wait for them here."""
-        is_attached_here = path.attached_by == self._context.broker_id and not path.is_host
-        if is_attached_here and came_from == path.upstream:  # A2
+        if came_from == path.upstream and path.is_attached_at(self._context.broker_id):  # A2
             # It came without a cover, so what is where it came from was asked by itself.
-            from_there = self._advertisements.is_from
-            results = [each for each in results if not from_there(each, path.last_hop)]
+            results = self._advertisements.not_from(results, path.last_hop)
         self._deliver(path, results, came_from, now_ns)
         for waiter_id in list(path.waiters):
             waiter = self.paths.get(waiter_id)
@@ -377,8 +375,7 @@ class OneTimeRequests:
             return
         if not path.is_done:
             path.is_done = True
-            why = f"no end of results at {self._context.broker_id}"
-            path.tally.incomplete = path.tally.incomplete or why
+            path.tally.miss(f"no end of results at {self._context.broker_id}")
             if path.is_host or path.last_hop in self._context.neighbours:
                 self._report_done(path, now_ns)
         self._forget(path, now_ns)
@@ -396,8 +393,7 @@ class OneTimeRequests:
             yield
 
     def _expect_nothing_from(self, neighbour: str, path: Path, now_ns: int) -> None:
-        why = f"the link from {self._context.broker_id} to {neighbour} is down"
-        path.tally.incomplete = path.tally.incomplete or why
+        path.tally.miss(f"the link from {self._context.broker_id} to {neighbour} is down")
         if path.upstream == neighbour:
             self._cover_lost(path, now_ns)
             return

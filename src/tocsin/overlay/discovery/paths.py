@@ -51,6 +51,10 @@ class Tally:
         self.add_brokers(tuple(cover.brokers))
         self.incomplete = self.incomplete or cover.incomplete
 
+    def miss(self, why: str) -> None:
+        """The answer is incomplete; the first reason is the one that is shown."""
+        self.incomplete = self.incomplete or why
+
     def add_brokers(self, brokers: tuple[str, ...]) -> None:
         for broker in brokers:
             if len(self.brokers) < BROKERS_MAX:
@@ -130,6 +134,10 @@ class Path:
 
     def expects_from(self, neighbour: str) -> bool:
         return neighbour in self.branches or neighbour == self.upstream
+
+    def is_attached_at(self, broker: str) -> bool:
+        """True if it came there without a cover, and was found one."""
+        return self.attached_by == broker and not self.is_host
 
     def expect_nothing(self) -> None:
         """Whatever comes from where it was sent, is of an earlier attempt."""

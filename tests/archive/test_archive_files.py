@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -158,20 +159,31 @@ def test_twenty_thousand_files_are_listed_quickly_and_once(tmp_path: Path) -> No
     catalog = Catalog(tmp_path)
     assert len(catalog.pieces()) == 20_000
 
-    begun_s = time.perf_counter()
-    for extra in range(20):
-        last = 200_000 + extra * 10
+    listing_s = seconds(lambda: sorted(name.split("-") for name in os.listdir(folder)))
+    extra = iter(range(200_000, 300_000, 10))
+
+    def one_more() -> None:
+        last = next(extra)
         (folder / format_range(last + 1, last + 10)).touch()
         assert catalog.through() == last + 10
-    poll_s = (time.perf_counter() - begun_s) / 20
+
+    changed_s = seconds(one_more)
     os.utime(folder, ns=(1, 1))
     catalog.pieces()
-    begun_s = time.perf_counter()
-    catalog.pieces()
-    unchanged_s = time.perf_counter() - begun_s
+    unchanged_s = seconds(catalog.pieces)
 
-    assert poll_s < 0.2, "a directory that changed"
-    assert unchanged_s < 0.05, "and one that did not"
+    assert changed_s < 20 * listing_s, "a directory that changed is listed once"
+    assert unchanged_s < changed_s / 10, "and one that did not is not listed"
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Of the processor, which others have too; the least of five."""
+    found = []
+    for _ in range(5):
+        begun_s = time.process_time()
+        work()
+        found.append(time.process_time() - begun_s)
+    return min(found)
 
 
 def test_a_sealed_file_goes_before_a_fresh_one_that_has_some_of_its_events(tmp_path: Path) -> None:

@@ -59,6 +59,7 @@ class CountedStore:
     def __init__(self, directory: Path, count: Path) -> None:
         self._store: EventStore = Store.open(directory)
         self._count = count
+        self.follow = self._store.follow
         self.open_window = self._store.open_window
         self.reader = self._store.reader
         self.close = self._store.close

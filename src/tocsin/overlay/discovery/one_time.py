@@ -199,9 +199,8 @@ class OneTimeRequests:
         cover = self.paths.get(payload.request_id)
         # One that an advertisement took off the list here (A12) was found where that is not known.
         if cover is None or not cover.is_listed or cover.last_hop == path.last_hop:
-            self._context.send(
-                path.last_hop, CoverGone(path.id, payload, path.request.attempt)
-            )  # A8
+            gone = CoverGone(path.id, payload, path.request.attempt)  # A8
+            self._context.send(path.last_hop, gone)
             self._forget(path, now_ns)
             return
         path.attached_by = payload.attached_by
@@ -220,11 +219,12 @@ class OneTimeRequests:
             not_from = None if has_payload or path.is_host else path.last_hop
             cached = cached_results(cover, path, not_from, now_ns)
             self._deliver(path, cached, CLIENT, now_ns, packed=options.package_cached)
-        elif cover.has_results or cover.last_hop in self._advertisements.next_hops(
-            path.region
-        ):  # A5
+        elif cover.has_results or self._may_come_from(cover.last_hop, path):  # A5
             path.upstream = cover.last_hop
             self._forward(path, cover.last_hop, Cover(cover.id, path.attached_by))
+
+    def _may_come_from(self, neighbour: str, path: Path) -> bool:
+        return neighbour in self._advertisements.next_hops(path.region)
 
     def _forward(self, path: Path, neighbour: str, cover: Cover | None) -> None:
         path.tally.messages += 1
@@ -316,8 +316,7 @@ class OneTimeRequests:
 
     def _stop(self, path: Path, now_ns: int) -> None:
         """Ends a request before its end, here and wherever it was sent."""
-        asked = path.branches | {path.upstream}
-        for neighbour in sorted(asked & self._context.neighbours.keys()):
+        for neighbour in sorted(self._context.neighbours.keys() & path.sent_to):
             self._context.send(neighbour, Cancel(path.id))
         self._forget(path, now_ns)
 

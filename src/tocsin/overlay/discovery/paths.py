@@ -129,8 +129,13 @@ class Path:
         return ", ".join(neighbours) or "brokers that answer directly"
 
     @property
+    def sent_to(self) -> set[str]:
+        """Where no end marker came from."""
+        return self.branches | {self.upstream}
+
+    @property
     def awaits_from(self) -> set[str]:
-        return self.branches | self.awaited | {self.upstream}
+        return self.awaited | self.sent_to
 
     def expects_from(self, neighbour: str) -> bool:
         return neighbour in self.branches or neighbour == self.upstream

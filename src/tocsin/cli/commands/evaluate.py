@@ -112,7 +112,7 @@ _DISCOVERY_EXAMPLES = """
   tocsin evaluate discovery                         figures 7 to 14 of the paper; half an hour
   tocsin evaluate discovery --quick --out /tmp/d    fewer and smaller workloads; two minutes
   tocsin evaluate discovery --hosts readings/*.csv  one more workload, of real hosts
-  tocsin evaluate discovery --scale                 up to 1,000 brokers; 5 GB, half an hour
+  tocsin evaluate discovery --scale                 up to 1,000 brokers; 7 GB, hours
   tocsin evaluate discovery --processes             24 real brokers and their times; two minutes
 """
 

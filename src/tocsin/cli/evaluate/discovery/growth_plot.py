@@ -9,13 +9,14 @@ from typing import Any
 from tocsin.sim.scale.growth import Row
 
 GROWTH_PLOT = "growth.png"
+MANY = 1_000  # entries
 ON, OFF, TREE, STAR = "#2a7f62", "#b5483a", "-", "--"
 
 Value = Callable[[Row], float]
 
 
 def draw_growth(out: Path, report: dict[str, Any]) -> str:
-    """The name of the file. Only sizes with the most entries are drawn, a line a form."""
+    """The name of the file. A line for each form and number of entries; of few, with squares."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -76,4 +77,6 @@ def _line(axes: Any, rows: Sequence[Row], value: Value, color: str, style: str, 
     if rows:
         xs = [row["brokers"] for row in rows]
         ys = [value(row) for row in rows]
-        axes.plot(xs, ys, color=color, linestyle=style, marker="o", markersize=4, label=label)
+        entries = rows[0].get("resources") or rows[0].get("subscriptions")
+        marker = "o" if entries >= MANY else "s"
+        axes.plot(xs, ys, color=color, linestyle=style, marker=marker, markersize=4, label=label)

@@ -77,6 +77,6 @@ def _line(axes: Any, rows: Sequence[Row], value: Value, color: str, style: str, 
     if rows:
         xs = [row["brokers"] for row in rows]
         ys = [value(row) for row in rows]
-        entries = rows[0].get("resources") or rows[0].get("subscriptions")
+        entries = rows[0].get("resources", 0) or rows[0].get("subscriptions", 0)
         marker = "o" if entries >= MANY else "s"
         axes.plot(xs, ys, color=color, linestyle=style, marker=marker, markersize=4, label=label)

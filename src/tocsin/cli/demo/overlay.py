@@ -60,6 +60,11 @@ def run(demo: DemoContext) -> None:
         demo.print("Three brokers are linked in a row, A - B - C. Machines register at A:")
         for name, disk in DISKS.items():
             at_a.register(name, ADVERTISED, model="dynamic", attributes={"disk": disk})
+        # An answer from before a machine came is not shared: all of them are known at C first.
+        demo.until(
+            lambda: _overlay(demo, row.c)["discovery"]["advertisements"]["rows"] == len(DISKS),
+            "the machines at the other end",
+        )
         answers = {text: _find(at_c, text) for text in (WIDE, NARROW)}
         _show_answers(demo, answers, ids)
         outcome = _publish_past_a_crash(demo, row, ids)

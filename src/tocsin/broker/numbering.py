@@ -48,6 +48,7 @@ class Numbering:
         self._received_ns = received_ns
         self._recent.update(keys)
         self._oldest_first.extend(self._recent)
+        self.keep()  # a log with gaps may have given more
 
     def apply(self, append: Append, head: int) -> Applied:
         """Number what is new from `head` on. Then call `keep`, or `undo` if it was not stored."""

@@ -89,7 +89,11 @@ class LogCheck:
         """What was not stored again is known: it is within the window."""
         new = {repeat_key(each.event, each.arrival) for each in stored}
         for event, key in _keyed(append):
-            if key not in new and (since := self.last - self._seq_of[key]) >= self._window:
+            if key in new:
+                continue
+            # The window is of events that can be read: after a restart nobody knows the others.
+            numbers = range(self._seq_of[key] + 1, self.last + 1)
+            if (since := sum(each not in self.unreadable for each in numbers)) >= self._window:
                 raise Violation(
                     f"{event.source} {event.id} was taken for a repeat of what was stored "
                     f"{since} events before"

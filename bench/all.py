@@ -28,6 +28,7 @@ BENCHMARKS = (
     ("discovery", "Resource discovery", False),
     ("discovery_tcp", "Resource discovery between 24 processes", False),
     ("alone", "The overlay at a broker without neighbours", False),
+    ("access", "Deciding who may do what", False),
     ("figures_004", "The blackboard's paper, figures 9 to 11", True),
     ("tracking", "Tracking a workflow of 10,000 activities", False),
     ("estimate", "An estimate for 2,000 tasks", False),
@@ -65,6 +66,8 @@ RATIOS = (
         )
     ),
     ("ingest and fan-out per CPU-s, linked / not", "alone", ("on_over_off_all",), 0.97, True),
+    ("ingest per CPU-s, rules / open", "access", ("decision_over_open_all",), 0.97, True),
+    ("the decision / all that a publish costs", "access", ("decision_share_max",), 0.03, False),
     (
         "50 ms / an estimate for 2,000 tasks",
         "estimate",

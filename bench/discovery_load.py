@@ -36,7 +36,7 @@ def draw_resources(size: int) -> list[Region]:
     ]
 
 
-def few(resources: Sequence[Region], count: int) -> list[Region]:
+def selective_requests(resources: Sequence[Region], count: int) -> list[Region]:
     """Requests that 20 resources match: those of one system with the largest disks."""
     dice = Random(SEED + 1)
     disks = {
@@ -70,7 +70,7 @@ def share(resources: Sequence[Region], count: int) -> list[Region]:
 
 
 REQUESTS: Mapping[str, Callable[[Sequence[Region], int], list[Region]]] = {
-    "few": few,
+    "few": selective_requests,
     "share": share,
 }
 

@@ -359,10 +359,10 @@ def main() -> None:
             print(f"round {number + 1} of {rounds}: {name}", file=sys.stderr)
             results[name].append(measure(name, port, each[name]))
     sink.terminate()
-    tell(results, arguments.json)
+    print_results(results, arguments.json)
 
 
-def tell(results: dict[str, list[Sent]], json_path: Path | None) -> None:
+def print_results(results: dict[str, list[Sent]], json_path: Path | None) -> None:
     """Ratios are taken within a round, where both met the same machine; then their median."""
 
     def ratio(name: str, other: str) -> float | None:

@@ -57,7 +57,7 @@ def offer(nonce: str) -> bytes:
     return framed(write(m.SubscribeRequest("1", "1", m.Parameters(NAME), options=options)))
 
 
-def wish(period_s: float | None) -> bytes:
+def subscribe_request(period_s: float | None) -> bytes:
     """A consumer's request, for all events or for one per period and source."""
     elements = () if period_s is None else (m.Element("Period", period_s, "sec"),)
     options = m.Options(role="consumer")
@@ -257,7 +257,7 @@ class Consumer(asyncio.Protocol):
         self.ready = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        cast(asyncio.Transport, transport).write(wish(self._period_s))
+        cast(asyncio.Transport, transport).write(subscribe_request(self._period_s))
 
     def connection_lost(self, exc: Exception | None) -> None:
         _die(f"a consumer lost its connection: {exc}")
@@ -287,7 +287,7 @@ class Consumer(asyncio.Protocol):
             return b""
         answer = read(reply)
         if not isinstance(answer, m.SubscribeReply) or answer.returned != m.SUCCESS:
-            _die(f"the wish was refused: {answer}")
+            _die(f"the subscription was refused: {answer}")
         self._greeted = True
         self.ready.set_result(None)
         return self._greeting[HEAD_BYTES + len(reply) :]

@@ -46,7 +46,10 @@ def template(bytes_wanted: int = EVENT_BYTES, source: str = "/bench") -> tuple[b
 class Requests:
     """POSTs of so many events each, with ids that go on from `first`."""
 
-    def __init__(self, batch: int, first: int = 0, bytes_wanted: int = EVENT_BYTES) -> None:
+    def __init__(
+        self, batch: int, first: int = 0, bytes_wanted: int = EVENT_BYTES, headers: bytes = b""
+    ) -> None:
+        """`headers`: further ones, each with its line end."""
         self.batch = batch
         self._next = first
         self._before, self._after = template(bytes_wanted)
@@ -55,7 +58,7 @@ class Requests:
         length = one if batch == 1 else batch * (one + 1) + 1
         self._head = (
             b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/%s+json\r\n"
-            b"Content-Length: %d\r\n\r\n" % (kind, length)
+            b"Content-Length: %d\r\n%b\r\n" % (kind, length, headers)
         )
 
     def make(self) -> bytes:

@@ -18,26 +18,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import http.client
-import json
 import multiprocessing
-import re
 import statistics
 import sys
-import tempfile
 import time
-import urllib.request
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import uvloop
 from lxml import etree
 
@@ -47,46 +37,27 @@ from fanout import (
     BareClient,
     Sent,
     cpu_of,
-    run_broker,
     run_sink,
     sink_count,
     wait_for,
 )
 from fanout import measure_broker as measure_cloudevents
+from mediation_figure5 import figure5, print_figure5
+from mediation_load import WARM_UP, WSA, broker, notify, subscribe
 from tocsin.broker.delivery.address import parse_address
 from tocsin.drivers.push.request_template import RequestCache, request, request_template
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, SoapTerms, Subscription
 from tocsin.services.soap.publish import event_of
-from tocsin.wire.soap import names
 from tocsin.wire.soap.addressing import read_addressing
 from tocsin.wire.soap.detect import detect
 from tocsin.wire.soap.envelope import check_understood, read_envelope
 from tocsin.wire.wsn.read import read_notifications
 
-WSA = names.WSA2005
-PAPER_BYTES = 587
-WARM_UP = 10
 PUBLISHERS = 32
 TARGET_PARSED = 20_000
 TARGET_FANOUT = 0.5
-SPECIFICATIONS = ("wse", "wsn")
-
-
-def notify(number: int, payload: str) -> bytes:
-    return (
-        f'<s:Envelope xmlns:s="{names.SOAP12}" xmlns:a="{WSA}" xmlns:n="{names.WSN13}"><s:Header>'
-        f"<a:Action>{names.WSN13_ACTIONS}/NotificationConsumer/Notify</a:Action>"
-        f"<a:MessageID>urn:uuid:{number:032x}</a:MessageID></s:Header><s:Body><n:Notify>"
-        '<n:NotificationMessage><n:Topic xmlns:t="urn:demo:topics" '
-        f'Dialect="{names.TOPICS13}/TopicExpression/Concrete">t:jobs/status</n:Topic>'
-        f"<n:ProducerReference><a:Address>http://127.0.0.1:1/p</a:Address></n:ProducerReference>"
-        f"<n:Message>{payload}</n:Message></n:NotificationMessage></n:Notify></s:Body></s:Envelope>"
-    ).encode()
-
-
-# Messages read
 
 
 def parsed(each: int) -> dict[str, float]:
@@ -115,9 +86,6 @@ def parsed(each: int) -> dict[str, float]:
         figures[name] = statistics.median(rates)
     figures["of_target"] = figures["whole"] / TARGET_PARSED
     return figures
-
-
-# Fan-out
 
 
 async def send_ready_made(port: int, each: int) -> None:
@@ -164,52 +132,6 @@ def measure_ready_made(port: int, each: int) -> Sent:
     sent: Sent = here.recv()
     process.join()
     return sent
-
-
-@contextmanager
-def broker() -> Iterator[tuple[str, int]]:
-    """A broker in a process of its own: its address and process id."""
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as directory:
-        here, there = context.Pipe()
-        process = context.Process(target=run_broker, args=(directory, there))
-        process.start()
-        there.close()
-        try:
-            assert process.pid is not None
-            yield f"http://{here.recv()['http']}/soap", process.pid
-        finally:
-            process.terminate()
-            process.join()
-
-
-def soap(url: str, message: bytes) -> bytes:
-    asked = urllib.request.Request(
-        url, message, {"content-type": "application/soap+xml; charset=utf-8"}, method="POST"
-    )
-    with urllib.request.urlopen(asked, timeout=60) as answer:
-        body: bytes = answer.read()
-        return body
-
-
-def subscribe(url: str, specification: str, sink: str) -> None:
-    if specification == "wse":
-        inside = (
-            f'<w:Subscribe xmlns:w="{names.WSE04}"><w:Delivery><w:NotifyTo><a:Address>{sink}'
-            "</a:Address></w:NotifyTo></w:Delivery></w:Subscribe>"
-        )
-        action = f"{names.WSE04}/Subscribe"
-    else:
-        inside = (
-            f'<w:Subscribe xmlns:w="{names.WSN13}"><w:ConsumerReference><a:Address>{sink}'
-            "</a:Address></w:ConsumerReference></w:Subscribe>"
-        )
-        action = f"{names.WSN13_ACTIONS}/NotificationProducer/SubscribeRequest"
-    message = (
-        f'<s:Envelope xmlns:s="{names.SOAP12}" xmlns:a="{WSA}"><s:Header><a:Action>{action}'
-        f"</a:Action></s:Header><s:Body>{inside}</s:Body></s:Envelope>"
-    )
-    assert b"SubscribeResponse" in soap(url, message.encode())
 
 
 def shares(first: int, count: int) -> list[range]:
@@ -264,118 +186,6 @@ def fanned_out(rounds: int, each: int) -> dict[str, list[Sent]]:
     return results
 
 
-# Figure 5
-
-
-class TimedConsumer(asyncio.Protocol):
-    """Says how long ago what it receives was published."""
-
-    delays_ns: list[int] = []
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
-        self.waiting = b""
-
-    def data_received(self, data: bytes) -> None:
-        data = self.waiting + data
-        end = data.find(b"\r\n\r\n") + 4
-        if end == 3:
-            self.waiting = data
-            return
-        if data.startswith(b"GET"):
-            delays, TimedConsumer.delays_ns = TimedConsumer.delays_ns, []
-            body = json.dumps(delays).encode()
-            answer = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
-            self.transport.write(answer)  # type: ignore[attr-defined]
-            return
-        length = re.search(rb"content-length: (\d+)", data[:end], re.I)
-        assert length is not None
-        if len(data) < end + int(length[1]):
-            self.waiting = data
-            return
-        self.waiting = b""
-        published = re.search(rb"<t0>(\d+)</t0>", data)
-        assert published is not None
-        TimedConsumer.delays_ns.append(time.time_ns() - int(published[1]))
-        self.transport.write(b"HTTP/1.1 204 No Content\r\n\r\n")  # type: ignore[attr-defined]
-
-
-def run_consumers(ready: Pipe) -> None:
-    async def serve() -> None:
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(TimedConsumer, "127.0.0.1", 0, backlog=1024)
-        ready.send(server.sockets[0].getsockname()[1])
-        await server.serve_forever()
-
-    uvloop.run(serve())
-
-
-def timed_message(number: int) -> bytes:
-    start = f'<m xmlns="urn:x"><t0>{time.time_ns()}</t0><pad>'
-    end = "</pad></m>"
-    return notify(number, start + "x" * (PAPER_BYTES - len(start) - len(end)) + end)
-
-
-def delays(port: int, count: int) -> list[int]:
-    found: list[int] = []
-    until = time.monotonic() + 60
-    while len(found) < count:
-        assert time.monotonic() < until, "the deliveries did not arrive"
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60) as answer:
-            found += json.loads(answer.read())
-        time.sleep(0.002)
-    return found
-
-
-def figure5(counts: list[int], each: int) -> dict[str, dict[int, float]]:
-    """Mean milliseconds from publishing to receipt, by specification and number of consumers."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    consumers = context.Process(target=run_consumers, args=(there,), daemon=True)
-    consumers.start()
-    port = here.recv()
-    means: dict[str, dict[int, float]] = {name: {} for name in SPECIFICATIONS}
-    for specification in SPECIFICATIONS:
-        for count in counts:
-            print(f"figure 5: {specification}, {count} consumers", file=sys.stderr)
-            with broker() as (url, _):
-                for number in range(count):
-                    subscribe(url, specification, f"http://127.0.0.1:{port}/{number}")
-                for number in range(WARM_UP):
-                    soap(url, timed_message(number))
-                    delays(port, count)
-                took: list[int] = []
-                for number in range(each):
-                    soap(url, timed_message(WARM_UP + number))
-                    took += delays(port, count)
-            means[specification][count] = statistics.mean(took) / 1e6
-    consumers.terminate()
-    return means
-
-
-def straightness(points: dict[int, float]) -> float:
-    """How much of the growth a straight line explains (R squared)."""
-    if len(points) < 3:
-        return 1.0
-    return statistics.correlation(list(points), list(points.values())) ** 2
-
-
-def plot(means: dict[str, dict[int, float]], path: Path) -> None:
-    figure, axes = plt.subplots(figsize=(6, 4))
-    titles = {"wse": "WS-Eventing", "wsn": "WS-Notification"}
-    for name, points in means.items():
-        axes.plot(list(points), list(points.values()), marker="o", label=titles[name])
-    axes.set_xlabel("consumers")
-    axes.set_ylabel("mean time from publish to receipt, ms")
-    axes.set_title(f"Paper 000, figure 5: a message of {PAPER_BYTES} bytes")
-    axes.set_xlim(0)
-    axes.set_ylim(0)
-    axes.legend()
-    figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one short round")
@@ -426,16 +236,6 @@ def print_fanout(results: dict[str, list[Sent]]) -> dict[str, object]:
         "broker_over_ready_made": over_own,
         "broker_over_bare": over_bare,
     }
-
-
-def print_figure5(means: dict[str, dict[int, float]], path: Path | None) -> dict[str, object]:
-    rows = [[count, *(means[name][count] for name in SPECIFICATIONS)] for count in means["wse"]]
-    report.table(["consumers", "WS-Eventing, ms", "WS-Notification, ms"], rows)
-    lines = {name: straightness(points) for name, points in means.items()}
-    print("a straight line explains", {name: f"{value:.3f}" for name, value in lines.items()})
-    if path is not None:
-        plot(means, path)
-    return {"means_ms": means, "straightness": lines}
 
 
 if __name__ == "__main__":

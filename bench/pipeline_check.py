@@ -181,13 +181,13 @@ def compare(ours: Path, theirs: Path) -> list[Compared]:
             continue
         found = comparison.of(table)
         results.append(found)
-        print(f"  {table}: {_said(found)}")
+        print(f"  {table}: {_result_text(found)}")
         for example in found.examples:
             print(f"      {example[:300]}")
     return results
 
 
-def _said(found: Compared) -> str:
+def _result_text(found: Compared) -> str:
     if found.is_same:
         return f"ok, {found.ours:,} rows"
     differing = ", ".join(f"{name} in {count:,}" for name, count in found.differing.items())

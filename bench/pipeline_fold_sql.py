@@ -62,24 +62,24 @@ MEMBER_OF: Final = {(each.concept, each.kind): each.name for each in MEMBERS}
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class ConceptRule:
     """A rule, and the concept by which a message comes under it."""
 
     concept: str
     rule: StateRule | FieldRule
 
 
-def rules(entity: Entity) -> tuple[list[Moved], dict[str, list[Moved]]]:
+def rules(entity: Entity) -> tuple[list[ConceptRule], dict[str, list[ConceptRule]]]:
     """Which concept moves the state, and which sets each field."""
-    moves: list[Moved] = []
-    fields: dict[str, list[Moved]] = {}
+    moves: list[ConceptRule] = []
+    fields: dict[str, list[ConceptRule]] = {}
     for rule in FIELD_RULES:
         if rule.entity == entity and rule.concept == ANY:
-            fields.setdefault(rule.field, []).append(Moved(ANY, rule))
+            fields.setdefault(rule.field, []).append(ConceptRule(ANY, rule))
     for concept, (states, sets) in ConceptRules(built_in()).of[entity].items():
-        moves += (Moved(concept, state) for state in states)
+        moves += (ConceptRule(concept, state) for state in states)
         for rule in sets:
-            fields.setdefault(rule.field, []).append(Moved(concept, rule))
+            fields.setdefault(rule.field, []).append(ConceptRule(concept, rule))
     return moves, fields
 
 
@@ -87,7 +87,7 @@ def column_of(field: str) -> str:
     return field.replace(RESOURCE, "use_")
 
 
-def _told(concept: str, kind: str) -> str:
+def _fact(concept: str, kind: str) -> str:
     return f'facts."{MEMBER_OF[concept, kind]}"'
 
 
@@ -126,17 +126,17 @@ def moment_in(number: str) -> str:
     return f"make_timestamptz((({number} >> {shift}) & {mask})::BIGINT)"
 
 
-def _state(moves: Iterable[Moved], entity: Entity) -> str:
+def _state(moves: Iterable[ConceptRule], entity: Entity) -> str:
     cells = []
     for moved in moves:
         assert isinstance(moved.rule, StateRule)
-        moment = _told(moved.concept, "moment")
+        moment = _fact(moved.concept, "moment")
         number = state_number(moved.rule.phase, _believed(moment), entity, moved.rule.state)
         cells.append(f"CASE WHEN {moment} IS NOT NULL THEN {number} END")
     return f"greatest({', '.join(cells)})"
 
 
-def _value(moved: Moved) -> str:
+def _value(moved: ConceptRule) -> str:
     rule = moved.rule
     assert isinstance(rule, FieldRule)
     value = _plain_value(moved.concept, rule)
@@ -145,9 +145,9 @@ def _value(moved: Moved) -> str:
 
 def _plain_value(concept: str, rule: FieldRule) -> str:
     if rule.field in ("told_start", "told_end"):
-        moment = _told(concept, "moment")
+        moment = _fact(concept, "moment")
         return (
-            f"CASE WHEN {_told(concept, 'text')} IS NOT NULL "
+            f"CASE WHEN {_fact(concept, 'text')} IS NOT NULL "
             f"THEN coalesce({moment}, {UNREADABLE}) END"
         )
     match rule.kind:
@@ -155,11 +155,11 @@ def _plain_value(concept: str, rule: FieldRule) -> str:
             assert concept == ANY, "no table needs another one"
             return "received"
         case "order":
-            return '"at"' if concept == ANY else _believed(_told(concept, "moment"))
+            return '"at"' if concept == ANY else _believed(_fact(concept, "moment"))
         case "time":
-            return _told(concept, "moment")
+            return _fact(concept, "moment")
         case kind:
-            return _told(concept, kind)
+            return _fact(concept, kind)
 
 
 def message_cells(entity: Entity) -> dict[str, str]:

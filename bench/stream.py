@@ -47,7 +47,7 @@ def stream_command(archive: str, tables: Path, *others: str) -> list[str]:
     ]
 
 
-def told(process: subprocess.Popen[str]) -> Iterator[tuple[float, dict[str, Any]]]:
+def received(process: subprocess.Popen[str]) -> Iterator[tuple[float, dict[str, Any]]]:
     """What the stream tells, and when."""
     assert process.stdout is not None
     for line in process.stdout:
@@ -59,7 +59,7 @@ def catching_up(archive: Path, place: Path) -> dict[str, Any]:
     begun_s = time.time()
     command = stream_command(str(archive), place / "stream", "--once")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    lines = list(told(process))
+    lines = list(received(process))
     if process.wait():
         raise SystemExit("the stream failed")
     batches = [each for _, each in lines if each["kind"] == "batch"]
@@ -98,7 +98,7 @@ def keeping_up(archive: Path, place: Path, rate: float, seconds: float) -> dict[
         stream = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         editions: list[tuple[float, dict[str, Any]]] = []
         until = time.time() + seconds
-        for at_s, each in told(stream):
+        for at_s, each in received(stream):
             if each["kind"] == "tables":
                 editions.append((at_s, each))
             if at_s > until and replay.poll() is None:

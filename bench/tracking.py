@@ -231,10 +231,10 @@ def main() -> None:
                 run = in_process_of_its_own(mode, amount, count, addresses[mode])
                 check(mode, run, count)
                 runs[mode].append(run)
-    say(runs, arguments.json)
+    print_results(runs, arguments.json)
 
 
-def say(runs: dict[str, list[dict[str, float]]], json_path: str | None) -> None:
+def print_results(runs: dict[str, list[dict[str, float]]], json_path: str | None) -> None:
     best = {mode: min(run["loop_s"] for run in each) for mode, each in runs.items()}
     slower = {mode: 100 * (loop_s / best[BARE] - 1) for mode, loop_s in best.items()}
     rows: list[list[object]] = []

@@ -12,12 +12,13 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, TypeVar
 
-from tocsin.access.decision import Decide, allow_all
+from tocsin.access.decision import EVERYBODY, Access, Action
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
+from tocsin.broker.engine import StreamSink
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.port import BrokerPort, StreamSink
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.broker.snapshot import load_snapshot
 from tocsin.errors import DiskFull, TocsinError
@@ -109,7 +110,7 @@ class ManualRuntime:
         self,
         store: EventStore | None = None,
         options: BrokerOptions | None = None,
-        decide: Decide = allow_all,
+        access: Access = EVERYBODY,
         *,
         now_ns: int = START_NS,
         trusts_sinks: bool = True,
@@ -138,9 +139,10 @@ class ManualRuntime:
             stopwatch=lambda: 0,
             is_trusted=lambda sink: trusts_sinks,
             addresses_of=lambda sink: (),
+            permit_of=lambda owner: access.permit(owner, Action.SUBSCRIBE),
         )
         self.broker.recover(load_snapshot(self.store, options), self._now_ns)
-        self.port = BrokerPort(self.broker, self, decide)
+        self.port = BrokerPort(self.broker, self, access)
 
     @property
     def runtime(self) -> ManualRuntime:
@@ -317,6 +319,10 @@ class ManualRuntime:
                 broker.stream_blocked(effect.stream)
         elif isinstance(effect, do.StreamDropped):
             self._streams[effect.stream].dropped(effect.dropped)
+        elif isinstance(effect, do.StreamWithheld):
+            self._streams[effect.stream].withheld(effect.withheld)
+        elif isinstance(effect, do.StreamEnded):
+            self._streams[effect.stream].end(effect.reason)
         elif isinstance(effect, do.CheckRetention):
             broker.retention_checked(0, now_ns)
         elif isinstance(effect, do.Handshake):

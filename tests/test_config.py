@@ -60,6 +60,13 @@ def test_an_unknown_variable_is_named() -> None:
         load({}, {"TOCSIN_LOG__DIRECTRY": "x"})
 
 
+def test_the_nearest_setting_of_a_variable_is_named_as_one() -> None:
+    with pytest.raises(BadSetting) as caught:
+        load({}, {"TOCSIN_AUTH_MODE": "required"})
+
+    assert "Did you mean TOCSIN_AUTH__MODE?" in caught.value.remedy
+
+
 def test_variables_of_clients_and_of_others_are_no_settings() -> None:
     settings, _ = load({}, {"TOCSIN_BROKER": "http://x", "PATH": "/bin", "TOCSIN_CONFIG": "y"})
 

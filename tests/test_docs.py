@@ -67,7 +67,7 @@ def shell(line: str, env: dict[str, str]) -> subprocess.Popen[str]:
     )
 
 
-def said(process: subprocess.Popen[str]) -> str:
+def output_of(process: subprocess.Popen[str]) -> str:
     out, _ = process.communicate(timeout=30)
     return out
 
@@ -92,7 +92,7 @@ def readme_broker(reader_env: dict[str, str]) -> Iterator[dict[str, str]]:
         yield reader_env
     finally:
         process.send_signal(signal.SIGTERM)
-        said(process)
+        output_of(process)
         assert process.returncode == 0
 
 
@@ -153,7 +153,7 @@ def test_thirty_seconds_with_the_command(readme_broker: dict[str, str]) -> None:
     script = "\n".join(["set -e", *commands(CONSOLE[2]), "wait $!"])
     pasted = shell(f"bash -c {shlex.quote(script)}", readme_broker)
 
-    seen = said(pasted)
+    seen = output_of(pasted)
 
     assert pasted.returncode == 0, seen
     assert "lead/ohio/radar" in seen
@@ -164,9 +164,9 @@ def test_thirty_seconds_with_the_command(readme_broker: dict[str, str]) -> None:
 def test_the_same_with_curl(readme_broker: dict[str, str]) -> None:
     publish, query, stream = commands(CONSOLE[3])
 
-    assert "202 Accepted" in said(shell(publish, readme_broker))
-    assert '"load5": 7' in said(shell(query, readme_broker))
-    assert "data: {" in said(shell(stream, readme_broker))
+    assert "202 Accepted" in output_of(shell(publish, readme_broker))
+    assert '"load5": 7' in output_of(shell(query, readme_broker))
+    assert "data: {" in output_of(shell(stream, readme_broker))
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
@@ -174,21 +174,21 @@ def test_this_host_tells_about_itself(readme_broker: dict[str, str]) -> None:
     agent, follow, find, query = commands(CONSOLE[5])
     monitor = shell(agent.replace("agent", "agent --listen 127.0.0.1:0", 1), readme_broker)
     try:
-        followed = said(shell(f"bash -c {shlex.quote(follow)}", readme_broker))
+        followed = output_of(shell(f"bash -c {shlex.quote(follow)}", readme_broker))
         assert followed.count("UptimeCPULoad Load1=") == 2, followed
-        assert "agent" in said(shell(find, readme_broker))
-        assert "<Load5>" in said(shell(query, readme_broker))
+        assert "agent" in output_of(shell(find, readme_broker))
+        assert "<Load5>" in output_of(shell(query, readme_broker))
     finally:
         monitor.send_signal(signal.SIGTERM)
-        assert monitor.returncode in (None, 0), said(monitor)
-        said(monitor)
+        assert monitor.returncode in (None, 0), output_of(monitor)
+        output_of(monitor)
 
 
 def test_a_machine_is_registered_and_found(readme_broker: dict[str, str]) -> None:
     add, find = commands(CONSOLE[6])
 
-    assert said(shell(add, readme_broker)).strip() == "node7"
-    found = said(shell(find, readme_broker))
+    assert output_of(shell(add, readme_broker)).strip() == "node7"
+    found = output_of(shell(find, readme_broker))
     assert "node7" in found
     assert "cost: 0 messages" in found
 
@@ -196,7 +196,7 @@ def test_a_machine_is_registered_and_found(readme_broker: dict[str, str]) -> Non
 def test_a_workflow_tells_what_it_does(readme_broker: dict[str, str]) -> None:
     reported = subprocess.run([sys.executable, "-c", PYTHON[0]], env=readme_broker, check=False)
     assert reported.returncode == 0
-    runs, run, estimate = (said(shell(each, readme_broker)) for each in commands(CONSOLE[7]))
+    runs, run, estimate = (output_of(shell(each, readme_broker)) for each in commands(CONSOLE[7]))
 
     assert "forecast" in runs
     assert "completed" in runs
@@ -214,12 +214,12 @@ def test_two_lines_to_publish_and_three_to_consume(readme_broker: dict[str, str]
             [sys.executable, "-u", "-c", code], env=readme_broker, stdout=subprocess.PIPE, text=True
         )
 
-    assert said(start(publish)) == ""
+    assert output_of(start(publish)) == ""
     consumer = start(consume)
     assert consumer.stdout is not None
     assert "lead/ohio/radar {'load5': 7" in consumer.stdout.readline()
     consumer.kill()
-    said(consumer)
+    output_of(consumer)
 
 
 def test_every_link_of_the_readme_leads_somewhere() -> None:

@@ -43,6 +43,21 @@ class LogHandlerSettings(LogHandlerSettingsBase):
         default=None,
         metadata={"help": "Directory for what the broker cannot take now; else the user's own."},
     )
+    token_file: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={
+            "help": "File with the token to sign in with; else TOCSIN_TOKEN, TOCSIN_TOKEN_FILE, "
+            "else that of `tocsin login`."
+        },
+    )
+    client_cert: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "PEM file of the certificate to sign in with; else TOCSIN_CLIENT_CERT."},
+    )
+    client_key: Optional[str] = field(  # noqa: UP045
+        default=None,
+        metadata={"help": "PEM file of its private key; else TOCSIN_CLIENT_KEY."},
+    )
 
 
 class LogHandler(LogHandlerBase):
@@ -60,7 +75,13 @@ class LogHandler(LogHandlerBase):
             return  # nothing will happen, so that there is nothing to tell
         spool = Path(settings.spool) if settings.spool else None
         self.hook = SnakemakeHook(
-            settings.broker, name=settings.name, run_id=settings.run_id, spool=spool
+            settings.broker,
+            name=settings.name,
+            run_id=settings.run_id,
+            spool=spool,
+            token_file=settings.token_file,
+            client_certificate=settings.client_cert,
+            client_key=settings.client_key,
         )
         self.hook.watch()
 

@@ -139,6 +139,12 @@ def parse(data: bytes, *, what: str = "the XML", depth_max: int = DEPTH_MAX) -> 
     return root
 
 
+def parser_of_parsed(size: int) -> etree.XMLParser[etree._Element]:
+    """The parser for a library that writes and parses again what was parsed here, `size` bytes."""
+    _parsing.count(size)
+    return _parsing.parser
+
+
 def to_utf8(data: bytes) -> bytes:
     """The document in UTF-8, without byte order mark and without XML declaration."""
     first = data[:2]

@@ -15,7 +15,6 @@ from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.read import read
 from tocsin.wire.gma.write import write
 
-CODE = "T215"
 ANSWER_S = 10.0
 CLOSED_S = 3.0
 SILENCE_S = 0.3  # for an answer that does not come
@@ -55,13 +54,13 @@ async def walk_frames(broker: Refusing) -> list[str]:
     ]
 
 
-def _wrong(way: str, asked: m.Message, answer: bytes | None, *also: str) -> list[str]:
+def _wrong(code: str, way: str, asked: m.Message, answer: bytes | None, *also: str) -> list[str]:
     """The request, if the answer is not the Failure that it should be."""
     reply = None if answer is None else read(answer)
     is_reply = reply is not None and type(reply) is m.REPLY_TO[type(asked)]
     detail = getattr(reply, "detail", None) or ""
     is_refused = is_reply and getattr(reply, "returned", "") == m.FAILURE
-    if is_refused and any(text in detail for text in (CODE, *also)):
+    if is_refused and any(text in detail for text in (code, *also)):
         return []
     return [f"{way}: {asked} was answered with {reply}"]
 
@@ -69,16 +68,31 @@ def _wrong(way: str, asked: m.Message, answer: bytes | None, *also: str) -> list
 # TCP
 
 
+async def walk_requests(broker: Refusing) -> list[str]:
+    """The requests alone, of whoever was never allowed anything."""
+    return [
+        *await _requests_by_tcp(broker),
+        *await _requests_by_udp(broker),
+        *await _requests_by_http(broker),
+    ]
+
+
 async def _walk_tcp(broker: Refusing) -> list[str]:
+    wrong = await _requests_by_tcp(broker)
+    for listener in (broker.frames, broker.archive):
+        wrong += await _events_by_tcp(broker, listener.name, listener.address)
+    return wrong
+
+
+async def _requests_by_tcp(broker: Refusing) -> list[str]:
     wrong: list[str] = []
     for listener in (broker.frames, broker.archive):
         also = ONLY_STORES if listener is broker.archive else ()
         for request in requests():
             peer = await Tcp.connect(listener.address)
             await peer.send(request)
-            wrong += _wrong(listener.name, request, await peer.answer(), *also)
+            wrong += _wrong(broker.refusal[1], listener.name, request, await peer.answer(), *also)
             peer.close()
-        wrong += await _events_by_tcp(broker, listener.name, listener.address)
     return wrong
 
 
@@ -92,7 +106,7 @@ async def _events_by_tcp(broker: Refusing, way: str, address: str) -> list[str]:
             event = m.EventMessage(_own_id(await peer.answer()), _EVENT, request_id=number)
         await peer.send(event)
         if number is not None:
-            wrong += _wrong(way, event, await peer.answer())
+            wrong += _wrong(broker.refusal[1], way, event, await peer.answer())
         if not await peer.is_closed():
             wrong.append(f"{way}: {event} was taken")
         peer.close()
@@ -147,11 +161,16 @@ class Udp(asyncio.DatagramProtocol):
         self.answers.put_nowait(data)
 
 
-async def _walk_udp(broker: Refusing) -> list[str]:
+async def _requests_by_udp(broker: Refusing) -> list[str]:
     wrong: list[str] = []
     for request in requests():
         answer = await _one_datagram(broker, request)
-        wrong += _wrong("udp", request, answer)
+        wrong += _wrong(broker.refusal[1], "udp", request, answer)
+    return wrong
+
+
+async def _walk_udp(broker: Refusing) -> list[str]:
+    wrong = await _requests_by_udp(broker)
     for number in ("1", None):
         wrong += await _event_by_udp(broker, number)
     return wrong
@@ -182,7 +201,9 @@ async def _event_by_udp(broker: Refusing, number: str | None) -> list[str]:
     transport.sendto(write(event))
     wrong: list[str] = []
     if number is not None:
-        wrong = _wrong("udp", event, await asyncio.wait_for(peer.answers.get(), ANSWER_S))
+        wrong = _wrong(
+            broker.refusal[1], "udp", event, await asyncio.wait_for(peer.answers.get(), ANSWER_S)
+        )
     else:
         await asyncio.sleep(SILENCE_S)
         wrong = [f"udp: {event} was answered"] if not peer.answers.empty() else []
@@ -193,21 +214,26 @@ async def _event_by_udp(broker: Refusing, number: str | None) -> list[str]:
 # POST /gma
 
 
-async def _walk_http(broker: Refusing) -> list[str]:
+async def _requests_by_http(broker: Refusing) -> list[str]:
     wrong: list[str] = []
     for request in requests():
         for target in ("/gma", "/gma?role=producer", "/gma?role=consumer"):
             status, answer = await post(broker, target, write(request))
-            found = _wrong(f"POST {target}", request, answer or None)
+            found = _wrong(broker.refusal[1], f"POST {target}", request, answer or None)
             wrong += found if status == 200 else [f"POST {target}: {status} for {request}"]
+    return wrong
+
+
+async def _walk_http(broker: Refusing) -> list[str]:
+    wrong = await _requests_by_http(broker)
     for number in ("1", None):
         with broker.allowing():
             _, answer = await post(broker, "/gma", write(_OFFER))
             event = m.EventMessage(_own_id(answer), _EVENT, request_id=number)
         status, answer = await post(broker, "/gma", write(event))
         if number is not None:
-            wrong += _wrong("POST /gma", event, answer)
-        elif status != 403 or CODE.encode() not in answer:
+            wrong += _wrong(broker.refusal[1], "POST /gma", event, answer)
+        elif status != broker.refusal[0] or broker.refusal[1].encode() not in answer:
             wrong.append(f"POST /gma: {event} was answered with {status} {answer!r}")
     return wrong
 

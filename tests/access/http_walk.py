@@ -23,6 +23,9 @@ OPEN = {
     "/readyz": "asked by orchestrators",
     "/openapi.json": "a description of the interface",
     "/asyncapi.json": "a description of the interface",
+    "/login": "who signs in has not signed in yet",
+    "/logout": "makes the browser forget",
+    "/access/whoami": "says who the caller is, and no more",
     "/docs": "a description of the interface",
     "/errors/{code}": "says what an error means",
     "/subscriptions/{id}/handshake": "the token that the sink was sent is the right to call it",
@@ -55,6 +58,8 @@ _ENTRY = {"kind": "producer", "name": "p", "address": "gma://127.0.0.1:9", "even
 BODIES: dict[str, object] = {
     "POST /events": _EVENT,
     "POST /blackboard/messages": {"pairs": {"RunId": "r1"}},
+    "POST /access/tokens": {"principal": "somebody"},
+    "POST /access/rules": {"principal": "ann", "action": "read"},
     "POST /subscriptions": {"sink": "http://127.0.0.1:9/hook"},
     "POST /boxes": {},
     "POST /blackboard/publishers": {"address": "http://127.0.0.1:9/p"},
@@ -71,6 +76,8 @@ BODIES: dict[str, object] = {
     "POST /api/v1/lineage/batch": [_LINEAGE],
 }
 QUERIES = {
+    "GET /access/check": "?action=read",
+    "HEAD /access/check": "?action=read",
     "DELETE /blackboard/publishers": "?address=x",
     "DELETE /blackboard/subscribers": "?address=x",
 }
@@ -124,8 +131,8 @@ async def _check(broker: Refusing, endpoints: list[Endpoint], method: str, path:
     if found is not None:
         key = f"{method} {path}"
         return await _refused(broker, method, target + QUERIES.get(key, ""), BODIES.get(key))
-    status, code = await ask(broker.http.port, method, target)
-    is_refused = status in NOTHING_THERE or (status, code) == (403, CODE)
+    status, code = await _ask(broker, method, target)
+    is_refused = status in NOTHING_THERE or (status, code or broker.refusal[1]) == broker.refusal
     return [] if is_refused else [f"{method} {target}: {status} {code}"]
 
 
@@ -136,9 +143,23 @@ async def _refused(
     body: object = None,
     headers: dict[str, str] | None = None,
 ) -> list[str]:
-    status, code = await ask(broker.http.port, method, target, body, headers)
-    expected = "" if method == "HEAD" else CODE
-    return [] if (status, code) == (403, expected) else [f"{method} {target}: {status} {code}"]
+    status, code = await _ask(broker, method, target, body, headers)
+    expected = "" if method == "HEAD" else broker.refusal[1]
+    is_refused = (status, code) == (broker.refusal[0], expected)
+    return [] if is_refused else [f"{method} {target}: {status} {code}"]
+
+
+async def _ask(
+    broker: Refusing,
+    method: str,
+    target: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+) -> tuple[int, str]:
+    own = {**broker.headers, **(headers or {})}
+    status, code = await ask(broker.http.port, method, target, body, own)
+    broker.answers.append((f"{method} {target}", status, code))
+    return status, code
 
 
 async def ask(

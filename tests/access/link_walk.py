@@ -35,6 +35,7 @@ LATER: tuple[LinkMessage, ...] = (
     m.TokenKept(),
     m.Refuse("T801", "no"),
     m.Behind({"other": NEIGHBOUR}),
+    m.PlacesKept(("whoever",), (NEIGHBOUR,)),
     m.Advertise(NEIGHBOUR, "1", "topic a"),
     m.Unadvertise(NEIGHBOUR, "1"),
     m.Subscribe(NEIGHBOUR, "1", "topic a"),

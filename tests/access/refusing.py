@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
-from tocsin.access.decision import Action, Decide, allow_all, deny_all
+from tocsin.access.decision import Access, Action, Decide, DecidedBy, allow_all, deny_all
+from tocsin.access.quota_rules import QuotaRule
+from tocsin.access.rights import read_rule
 from tocsin.access.session import BROKER, Session, internal
 from tocsin.broker.recent.events import Recent
 from tocsin.config import load
@@ -41,6 +43,8 @@ from tocsin.services.link.identity import ids_of
 from tocsin.store.store import Store
 
 T = TypeVar("T")
+NOT_ALLOWED = (403, "T215")
+NOT_SIGNED_IN = (401, "T216")
 ANY_PORT = "127.0.0.1:0"
 # Each listener that a broker can have is open.
 OPEN = {
@@ -66,6 +70,10 @@ class Refusing:
     decisions: list[Decide]
     asked: set[tuple[Action, str]]  # of the one function, by anybody but the broker
     reads: list[object]
+    refusal: tuple[int, str] = NOT_ALLOWED  # what every call is answered
+    headers: dict[str, str] = field(default_factory=dict)  # that every request has: a credential
+    security: bytes = b""  # the same, in each SOAP message where there are no requests
+    answers: list[tuple[str, int, str]] = field(default_factory=list)  # to all that was asked
 
     @property
     def http(self) -> HttpListener:
@@ -106,11 +114,15 @@ class Refusing:
     @contextlib.contextmanager
     def allowing(self) -> Iterator[None]:
         """Meanwhile everybody may do everything."""
+        policy = self.app.access_control.service.policy
+        rule = read_rule({"principal": "anonymous", "action": "*"}, "meanwhile", 0)
         self.decisions.append(allow_all)
+        policy.set_rules([rule])
         try:
             yield
         finally:
             self.decisions.pop()
+            policy.set_rules([], removed=["meanwhile"])
 
     def stored(self) -> tuple[object, ...]:
         """What changes if anything is stored or subscribed."""
@@ -126,8 +138,16 @@ Walk = Callable[[Refusing], Awaitable[list[str]]]
 
 
 @contextlib.asynccontextmanager
-async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[Refusing]:
-    """It runs in this process, and has one event in its log."""
+async def refusing(
+    directory: Path,
+    decide: Decide = deny_all,
+    *,
+    settings_of: dict[str, object] | None = None,
+    quotas: tuple[QuotaRule, ...] = (),
+    access: Access | None = None,
+) -> AsyncIterator[Refusing]:
+    """It runs in this process, and has one event in its log. With `settings_of` these settings
+    decide, with `access` that does, and not the function."""
     reads: list[object] = []
     decisions = [decide]
     asked: set[tuple[Action, str]] = set()
@@ -157,9 +177,13 @@ async def refusing(directory: Path, decide: Decide = deny_all) -> AsyncIterator[
         return recent_of_type(recent, event_type)
 
     ask_monitor, latest_of, recent_of_type = Monitor.ask, Recent.latest, Recent.of_type
-    settings, _ = load({**OPEN, "log.directory": str(directory)}, {})
+    named = {**OPEN, "log.directory": str(directory), **(settings_of or {})}
+    settings, _ = load(named, {})
+    settings = replace(settings, access=replace(settings.access, quotas=quotas))
+    if settings_of is None:
+        access = access or DecidedBy(decide_now)
     with patch.object(node_module, "Readers", RecordingReaders):
-        app = Application(settings, Store.open(directory), Logger(), decide=decide_now)
+        app = Application(settings, Store.open(directory), Logger(), access=access)
     soap = SoapServices(app)
     app.monitor = open_monitor(app.port, settings)
     ids = await ids_of(app.port)

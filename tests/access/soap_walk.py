@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterator
 
+from lxml import etree
 from refusing import Refusing
 
 from tocsin.drivers.http.listener import HttpListener
@@ -14,8 +15,9 @@ from tocsin.services.soap.paths import WHOLE, takes_bare_notifications
 from tocsin.wire.dime import Decoder, DimeLimits, envelope_message, read_envelope_message
 from tocsin.wire.onvif.device import BEFORE_SIGN_IN
 from tocsin.wire.soap import names
+from tocsin.wire.wss.write import with_security
 
-CODE = b'code="T215"'
+CODE = "T215"
 PATHS = (
     *WHOLE,
     "/soap/subscriptions/x",
@@ -92,19 +94,29 @@ def _calls(dispatcher: Dispatcher, *, publishes: bool = True) -> Iterator[tuple[
 
 async def walk_soap(broker: Refusing) -> list[str]:
     """By HTTP, in both versions of SOAP: the operations that were not refused as they should be."""
-    return await walk_operations(broker.soap.dispatcher, broker.http)
+    found = await walk_operations(
+        broker.soap.dispatcher, broker.http, code=broker.refusal[1], headers=broker.headers
+    )
+    broker.answers += [(each, 200, _code_in(each)) for each in found]
+    return found
 
 
 async def walk_operations(
-    dispatcher: Dispatcher, listener: HttpListener, *, publishes: bool = True
+    dispatcher: Dispatcher,
+    listener: HttpListener,
+    *,
+    publishes: bool = True,
+    code: str = CODE,
+    headers: dict[str, str] | None = None,
 ) -> list[str]:
     """`publishes`: what is no operation of a specification is an event there."""
+    refused, extra = f'code="{code}"'.encode(), headers or {}
     wrong: list[str] = []
     way = await asyncio.open_connection("127.0.0.1", listener.port)
     for path, namespace, name in _calls(dispatcher, publishes=publishes):
         for soap in names.SOAP_NAMESPACES:
             message = envelope(soap, namespace, name, f"http://{listener.address}{path}")
-            if CODE not in (answer := await _post(*way, path, soap, message)):
+            if refused not in (answer := await _post(*way, path, soap, message, extra)):
                 wrong.append(f"{path} {namespace} {name}: {answer.decode()}")
     way[1].close()
     return wrong
@@ -119,15 +131,18 @@ async def walk_soap_tcp(broker: Refusing) -> list[str]:
     last = envelope("1.2", names.WSMID, "Identify", "soap.tcp://x/soap")
     for path, namespace, name in _calls(broker.soap.dispatcher):
         message = envelope("1.2", namespace, name, f"soap.tcp://x{path}")
+        if broker.security:
+            message = etree.tostring(with_security(message, [broker.security]))
         writer.write(envelope_message("1.2", message) + envelope_message("1.2", last))
         answers: list[bytes] = []
         while not answers or b"IdentifyResponse" not in answers[-1]:
             while (found := decoder.next_message()) is None:
                 decoder.receive(await asyncio.wait_for(reader.read(1 << 16), 10))
             answers.append(read_envelope_message(found)[1])
-        if CODE not in answers[0]:
+        if f'code="{broker.refusal[1]}"'.encode() not in answers[0]:
             wrong.append(f"{path} {namespace} {name}: {answers[0].decode()}")
     writer.close()
+    broker.answers += [(each, 200, _code_in(each)) for each in wrong]
     return wrong
 
 
@@ -145,10 +160,17 @@ async def _post(
     path: str,
     soap: str,
     message: bytes,
+    headers: dict[str, str] | None = None,
 ) -> bytes:
     kind = "application/soap+xml" if soap == "1.2" else "text/xml"
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\n"
+    head += "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
     writer.write(f"{head}content-length: {len(message)}\r\n\r\n".encode() + message)
     answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
     length = re.search(rb"content-length: (\d+)", answered)
     return await asyncio.wait_for(reader.readexactly(int(length[1]) if length else 0), 10)
+
+
+def _code_in(text: str) -> str:
+    found = re.search(r'code="(T\d+)"', text)
+    return found[1] if found else ""

@@ -23,7 +23,7 @@ from refusing import Refusing, refusing
 from soap_walk import answer_to
 from sockets_walk import COMMANDS, answer_in_socket
 
-from tocsin.access.decision import Action, allow_all
+from tocsin.access.decision import ANY_BOX, Action, allow_all
 from tocsin.access.resources import filter_resource
 from tocsin.access.session import BROKER, Session
 from tocsin.broker.broker import Broker
@@ -35,10 +35,13 @@ from tocsin.wire.soap import names
 
 TEXT = "text type = 'b'"
 FILTERS = [{"exact": {"type": "b"}}]
+OF_A_BOX = "filter/topic box/"
 MEMBERS = {"filter", "filters", "concepts"}  # by which requests name what they want
 # Whoever adds another request with a filter that is asked for something else has to say so here.
 OF_OTHER_THINGS = {
     "GET /events": "of what is read from the log, which is asked for as a whole",
+    "POST /access/tokens": "of a right, which is granted and asks for nothing",
+    "POST /access/rules": "of a right, which is granted and asks for nothing",
     "GET /directory": "of entries of the directory",
     "GET /directory.ldif": "of entries of the directory",
 }
@@ -52,7 +55,12 @@ class Seen:
     came: list[Filter] = field(default_factory=list)
 
     def forgotten(self) -> list[str]:
-        return [name for each in self.came if (name := filter_resource(each)) not in self.asked]
+        names = [filter_resource(each) for each in self.came]
+        return [name for name in names if name not in self.asked and not self._is_box(name)]
+
+    def _is_box(self, name: str) -> bool:
+        """A message box that somebody asked for has a topic that nobody named."""
+        return name.startswith(OF_A_BOX) and ANY_BOX in self.asked
 
 
 @contextmanager

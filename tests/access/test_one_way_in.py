@@ -25,10 +25,10 @@ from sockets_walk import walk_sockets
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.access.decision import Action, Decide, allow_all, deny_all, not_allowed
+from tocsin.access.decision import Action, Decide, DecidedBy, allow_all, deny_all, not_allowed
 from tocsin.access.resources import KINDS, kind_of
 from tocsin.access.session import BROKER, Principal, Session, anonymous, internal
-from tocsin.broker.port import Replier
+from tocsin.broker.engine import Replier
 from tocsin.config import load
 from tocsin.drivers.box_serve import MailboxListener
 from tocsin.drivers.http import connection as connection_module
@@ -448,7 +448,7 @@ def test_a_box_service_alone_asks_too(tmp_path: Path) -> None:
 
     async def main() -> None:
         settings, _ = load({"log.directory": str(tmp_path)}, {})
-        boxes = MailboxNode(settings, Logger(), decide=deny_all)
+        boxes = MailboxNode(settings, Logger(), access=DecidedBy(deny_all))
         app_of_boxes = boxes.open()
         dispatcher = mailbox_dispatcher(soap_context(app_of_boxes), boxes.mailboxes)
         listener = MailboxListener(boxes, dispatcher.answer)

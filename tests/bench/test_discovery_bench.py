@@ -48,4 +48,4 @@ def test_few_finds_as_many_however_many_there_are(load: ModuleType) -> None:
         resources = load.draw_resources(size)
         core = load.filled(resources, RegionIndex)
 
-        assert set(load.counts_of(core, load.few(resources, 10))) == {load.RESULTS}
+        assert set(load.counts_of(core, load.selective_requests(resources, 10))) == {load.RESULTS}

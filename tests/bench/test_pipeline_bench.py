@@ -63,7 +63,7 @@ def _differing(tmp_path: Path) -> None:
     _write(tmp_path / f"spark-{EVENTS}", "runs", pa.Table.from_pylist(rows, TABLES["runs"]))
 
 
-def _told(bench: ModuleType, tmp_path: Path, *more: str) -> tuple[int, Any]:
+def _report_of(bench: ModuleType, tmp_path: Path, *more: str) -> tuple[int, Any]:
     kept = tmp_path / "figures.json"
     arguments = ["--events", EVENTS, "--engines", *WALLS_S, "--json", str(kept), *more]
     code = bench.main(arguments)
@@ -71,7 +71,7 @@ def _told(bench: ModuleType, tmp_path: Path, *more: str) -> tuple[int, Any]:
 
 
 def test_tables_that_are_the_same_are_a_success(bench: ModuleType, tmp_path: Path) -> None:
-    code, size = _told(bench, tmp_path)
+    code, size = _report_of(bench, tmp_path)
 
     assert code == 0
     assert size["checks"] == [{"engine": "spark", **dict.fromkeys(TABLES, "ok")}]
@@ -82,7 +82,7 @@ def test_one_value_that_differs_ends_with_an_error_after_all_is_told(
 ) -> None:
     _differing(tmp_path)
 
-    code, size = _told(bench, tmp_path)
+    code, size = _report_of(bench, tmp_path)
 
     out = capsys.readouterr().out
     assert code == 1
@@ -97,7 +97,7 @@ def test_a_table_that_only_one_has_is_a_difference(
     (tmp_path / f"spark-{EVENTS}" / "estimates" / "part-0.parquet").unlink()
     (tmp_path / f"spark-{EVENTS}" / "estimates").rmdir()
 
-    code, _ = _told(bench, tmp_path)
+    code, _ = _report_of(bench, tmp_path)
 
     assert code == 1
     assert "DIFFERENT: spark of few events: estimates" in capsys.readouterr().out
@@ -107,7 +107,7 @@ def test_a_row_that_is_there_twice_is_a_difference(bench: ModuleType, tmp_path: 
     rows = [{"run": "r1", "state": "completed"}] * 2
     _write(tmp_path / f"spark-{EVENTS}", "runs", pa.Table.from_pylist(rows, TABLES["runs"]))
 
-    code, size = _told(bench, tmp_path)
+    code, size = _report_of(bench, tmp_path)
 
     assert code == 1
     assert (size["checks"][0]["runs"]["ours"], size["checks"][0]["runs"]["theirs"]) == (2, 1)
@@ -124,7 +124,7 @@ def test_a_job_that_did_not_come_to_its_end_has_not_the_same_tables(
 
     monkeypatch.setattr(bench, "run", failed)
 
-    code, _ = _told(bench, tmp_path)
+    code, _ = _report_of(bench, tmp_path)
 
     assert code == 1
     assert "DIFFERENT: spark of few events: all, it has none" in capsys.readouterr().out
@@ -133,8 +133,8 @@ def test_a_job_that_did_not_come_to_its_end_has_not_the_same_tables(
 def test_the_check_can_be_left_out(bench: ModuleType, tmp_path: Path) -> None:
     _differing(tmp_path)
 
-    left_out, size = _told(bench, tmp_path, "--no-check")
-    named, _ = _told(bench, tmp_path, "--check")
+    left_out, size = _report_of(bench, tmp_path, "--no-check")
+    named, _ = _report_of(bench, tmp_path, "--check")
 
     assert (left_out, named) == (0, 1)
     assert "checks" not in size
@@ -149,7 +149,7 @@ def test_a_ratio_over_the_target_is_marked_and_stays_a_measurement(
     said = {}
     for target in (8.0, 10.0):
         monkeypatch.setitem(bench.RATIO_MAX, EVENTS, target)
-        code, size = _told(bench, tmp_path)
+        code, size = _report_of(bench, tmp_path)
         assert (code, size["spark_over_duckdb"]) == (0, 9.0)
         said[target] = capsys.readouterr().out, size["over_target"]
 

@@ -14,11 +14,12 @@ from tocsin.broker.effects import Commit, Effect, Handshake, Push, ReadLog, Repl
 from tocsin.broker.numbering import Applied, Numbering
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot
+from tocsin.broker.state import PermitOf
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored, repeat_key
-from tocsin.event.subscription import Config, Kind, SoapTerms, Subscription, from_definition
+from tocsin.event.subscription import Config, Kind, Owner, SoapTerms, Subscription, from_definition
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 E = TypeVar("E")
@@ -42,6 +43,7 @@ class Hand:
         log: list[Stored] | None = None,
         stopwatch: Callable[[], int] = lambda: 0,
         addresses_of: Callable[[str], Iterable[str]] = lambda sink: (),
+        permit_of: PermitOf = lambda owner: None,
     ) -> None:
         numbers = count(1)
         self.now = 1_000 * S
@@ -67,6 +69,7 @@ class Hand:
             is_trusted=lambda sink: trusted,
             stopwatch=stopwatch,
             addresses_of=addresses_of,
+            permit_of=permit_of,
         )
         if snapshot is not None:
             self.broker.recover(snapshot, self.now)
@@ -145,6 +148,7 @@ class Hand:
         start: int | None = None,
         expires_ns: int | None = None,
         soap: SoapTerms | None = None,
+        owner: Owner | None = None,
         **config: object,
     ) -> str:
         wanted = filters or []
@@ -156,6 +160,7 @@ class Hand:
             config=Config(**config),  # type: ignore[arg-type]
             expires_ns=expires_ns,
             soap=soap,
+            owner=owner,
         )
         result = self.ask(
             lambda token: self.broker.subscribe(asked, read_filters(wanted), start, token, self.now)

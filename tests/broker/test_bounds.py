@@ -13,8 +13,8 @@ from broker.harness import Hand, S, event, handshakes, only, pushes
 from tocsin.broker.delivery.follower import WINDOW_BYTES
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.effects import LogLine, Pulled, ReadLog, Reply, StreamOut
+from tocsin.broker.lane_order import LINE_SPARE
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.push_lanes import LINE_SPARE
 from tocsin.broker.snapshot import Snapshot, take_snapshot
 from tocsin.broker.subscriber import Subscriber
 from tocsin.broker.timers import Timers

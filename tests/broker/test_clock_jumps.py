@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.harness import Hand, event
+from broker.harness import Hand, answer_to, event, only
 from tocsin.broker.clock import Doubt
-from tocsin.broker.effects import CheckRetention, LogLine
+from tocsin.broker.effects import CheckRetention, Commit, LogLine, Reply
 from tocsin.broker.options import DAY_S, BrokerOptions
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import CLOCK
+from tocsin.errors import DiskFull
 from tocsin.event.subscription import from_definition
 
 S = 1_000_000_000
@@ -42,7 +43,7 @@ def started(was: Hand, jump: int) -> Hand:
             first_seq=1,
             subscriptions=[from_definition(each) for each in was.definitions.values()],
             cursors=was.cursors,
-            last_received_ns=was.log[-1].received_ns,
+            last_received_ns=was.log[-1].received_ns if was.log else 0,
         ),
         hand.now,
     )
@@ -191,6 +192,36 @@ def test_the_time_is_on_disk_while_it_is_sure_and_not_while_it_is_in_doubt() -> 
 
     assert sure.cursors[CLOCK] == doubtful.cursors[CLOCK]
     assert NOW + 300 * S <= sure.cursors[CLOCK] <= sure.now
+
+
+def fill_the_disk(hand: Hand) -> None:
+    """The commit that is due finds no room; from the next one on there is some."""
+    (commit,) = only(Commit, hand.flush())
+    hand.refuse(commit, DiskFull("no room", remedy="make some"))
+
+
+def test_the_time_that_a_full_disk_did_not_take_is_on_disk_before_any_lease() -> None:
+    hand = Hand()
+    hand.now = NOW
+    hand.broker.recover(Snapshot(), hand.now)
+    fill_the_disk(hand)
+    hand.subscribe(expires_ns=NOW + DAY)
+
+    hand = started(hand, 9 * DAY)
+
+    assert hand.broker.clock.doubt is Doubt.AHEAD
+    assert len(hand.broker.views()) == 1
+
+
+def test_a_clock_accepted_while_the_disk_is_full_is_accepted_once_that_is_on_disk() -> None:
+    hand = started(running(), MONTH)
+    hand.broker.clock.accept(hand.now, "accept", hand.now)
+    fill_the_disk(hand)
+    assert not any(each.token == "accept" for each in only(Reply, hand.seen))
+
+    accepted_ns = hand.now
+    assert answer_to("accept", hand.pass_s(1)) is None
+    assert hand.cursors[CLOCK] >= accepted_ns
 
 
 def test_the_setting_says_how_much_is_a_jump() -> None:

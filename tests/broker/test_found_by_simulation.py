@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from broker.harness import OK, Hand, S, event, handshakes, only, pushes, seqs
+from broker.harness import OK, Hand, S, answer_to, event, handshakes, only, pushes, seqs
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
@@ -65,6 +65,27 @@ def test_a_change_survives_a_handshake_that_ends_while_it_is_written() -> None:
     kept = from_definition(hand.definitions[subscription])
     assert kept.state is State.ACTIVE
     assert msgspec.json.decode(kept.filters) == TOPIC_B
+
+
+def test_a_pause_is_answered_once_it_is_on_disk_also_if_the_sink_agrees_while_it_is_written() -> (
+    None
+):
+    hand = Hand(trusted=False)
+    subscription = hand.subscribe()
+    hand.broker.change(subscription, Change(state=State.PAUSED), "pause", hand.now)
+    change = commit_under_way(hand)
+    hand.broker.handshaken(handshakes(hand.seen)[-1].token, Allowed(None), hand.now)
+
+    hand.do(change)
+    effects = hand.flush()
+    assert not any(reply.token == "pause" for reply in only(Reply, effects))
+
+    (pause,) = only(Commit, effects)
+    hand.do(pause)
+    answer = answer_to("pause", hand.settle())
+
+    assert answer.subscription.state is State.PAUSED  # type: ignore[attr-defined]
+    assert from_definition(hand.definitions[subscription]).state is State.PAUSED
 
 
 def test_a_sink_out_of_reach_does_not_turn_waiting_for_consent_into_a_pause() -> None:
@@ -245,6 +266,42 @@ def test_a_late_refusal_condemns_no_other_event() -> None:
 
     assert [stored.seq for stored in again.events] == [2]
     assert hand.broker.counters.given_up == 0
+
+
+def test_another_sink_has_refused_nothing_yet() -> None:
+    hand = Hand()
+    subscription = hand.subscribe("http://a/", attempts=3)
+    hand.publish(event(1))
+    for _ in range(2):
+        hand.answer(pushes(hand.seen)[-1], Answered(500))
+        hand.pass_s(60)
+
+    move(hand, subscription, "http://b/")
+    assert hand.broker.view(subscription).last_error is None
+    for _ in range(2):
+        hand.answer(pushes(hand.seen)[-1], Answered(500))
+        hand.pass_s(60)
+    assert hand.dead == {}
+    hand.answer(pushes(hand.seen)[-1], Answered(503))
+    hand.pass_s(1)
+
+    [letter] = map(from_record, hand.dead.values())
+    assert letter.sink == "http://b/"
+    assert [each.status for each in letter.attempts] == [500, 500, 503]
+
+
+def test_another_sink_is_sent_batches_whatever_the_one_before_refused() -> None:
+    hand = Hand()
+    subscription = hand.subscribe("http://a/", batch=10)
+    hand.broker.publish([event(number) for number in (1, 2, 3)], "events")
+    [first] = pushes(hand.settle())
+    assert len(first.events) == 3
+    [single] = pushes(hand.answer(first, Answered(400)))
+    assert len(single.events) == 1
+
+    move(hand, subscription, "http://b/")
+
+    assert [stored.seq for stored in pushes(hand.seen)[-1].events] == [1, 2, 3]
 
 
 DAY_NS = 86_400 * S

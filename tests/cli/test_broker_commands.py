@@ -609,6 +609,7 @@ def test_the_broker_says_what_to_try_next(tmp_path) -> None:
     assert "tocsin sub --broker" in words
 
 
-def test_an_open_address_needs_to_be_meant(tmp_path, capsys) -> None:
+def test_an_open_address_needs_to_be_meant(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("TOCSIN_AUTH__MODE", "open")
     assert run(["serve", "--http", "0.0.0.0:0", "--data", str(tmp_path / "data")]) == 2
     assert "[T002]" in capsys.readouterr().err

@@ -223,6 +223,8 @@ def test_without_a_broker_the_exit_code_is_three_and_the_remedy_is_said(argument
     assert code == 3
     assert "[T601]" in said.err + said.out
     assert "tocsin serve" in said.err + said.out
+    assert "connection refused" in said.err + said.out
+    assert "Errno" not in said.err + said.out
 
 
 def test_a_load_without_a_broker_says_so_once() -> None:

@@ -230,7 +230,13 @@ def test_an_empty_input_has_no_lines() -> None:
 
 
 def test_what_is_shown_of_one_thing_is_words_and_not_python(capsys) -> None:
-    fields([("lagging", True), ("config", {"batch": 1, "secret": False, "attempts": None})])
+    config = {"batch": 1, "secret": False, "attempts": None}
+    fields([("lagging", True), ("config", config), ("reached", ["a", "b"]), ("sinks", [])])
 
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(None, 1)[1] for line in lines] == ["yes", "batch 1, secret no"]
+    assert [line.split(None, 1)[1] for line in lines] == [
+        "yes",
+        "batch 1, secret no",
+        "a, b",
+        "none",
+    ]

@@ -108,13 +108,13 @@ def test_the_environment_names_it_for_all(broker: Served, pem: Path, monkeypatch
     assert run(["subs", "ls", "--broker", broker.url]) == 0
 
 
-def said(url: str, capsys, *options: str) -> str:
+def error_of(url: str, capsys, *options: str) -> str:
     assert run(["subs", "ls", "--broker", url, *options]) == 3
     return str(capsys.readouterr().err)
 
 
 def test_an_unknown_authority_is_said_with_the_option_that_helps(broker: Served, capsys) -> None:
-    text = said(broker.url, capsys)
+    text = error_of(broker.url, capsys)
 
     assert "its certificate is not trusted (self-signed certificate) [T608]" in text
     assert "--ca-file FILE" in text
@@ -125,7 +125,7 @@ def test_a_wrong_host_name_is_said(broker: Served, pem: Path, capsys) -> None:
     url = broker.url.replace("127.0.0.1", "127.0.0.2")
     with served("--http", "127.0.0.2:0", *with_tls(pem)) as other:
         url = other.url
-        text = said(url, capsys, "--ca-file", str(pem))
+        text = error_of(url, capsys, "--ca-file", str(pem))
 
     assert "its certificate is not for '127.0.0.2' [T608]" in text
     assert "subjectAltName" in text
@@ -141,21 +141,21 @@ def test_an_expired_certificate_is_said(tmp_path: Path, capsys) -> None:
     ):  # fmt: skip
         subprocess.run(command, cwd=old.parent, check=True, capture_output=True)
     with served(*with_tls(old)) as running:
-        text = said(running.url, capsys, "--ca-file", str(old))
+        text = error_of(running.url, capsys, "--ca-file", str(old))
 
     assert "its certificate has expired [T608]" in text
     assert "Renew" in text
 
 
 def test_http_to_a_broker_with_tls_is_said(broker: Served, capsys) -> None:
-    text = said(broker.url.replace("https", "http"), capsys)
+    text = error_of(broker.url.replace("https", "http"), capsys)
 
     assert "it uses TLS [T608]" in text
     assert f"Write {broker.url}." in text
 
 
 def test_https_to_a_broker_without_tls_is_said(plain: Served, capsys) -> None:
-    text = said(plain.url.replace("http", "https"), capsys)
+    text = error_of(plain.url.replace("http", "https"), capsys)
 
     assert "it does not use TLS [T608]" in text
     assert f"Write {plain.url}." in text

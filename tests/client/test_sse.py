@@ -7,7 +7,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tocsin.client.incoming.live import dropped_count
+from tocsin.client.incoming.live import count_told
 from tocsin.client.transport.sse import POSITION, Message, StreamReader
 
 TEXT = st.text(st.characters(blacklist_characters="\r\n", blacklist_categories=["Cs"]), max_size=20)
@@ -49,7 +49,7 @@ def test_other_messages_keep_their_kind_and_their_place_among_events() -> None:
         ("dropped", 0),
         ("bye", 0),
     ]
-    assert dropped_count(got[2].data) == 3
+    assert count_told(got[2].data, "dropped") == 3
 
 
 def test_a_log_with_nothing_in_it_has_a_place_to_go_on_from() -> None:

@@ -48,12 +48,12 @@ def socket(broker: Served) -> Iterator[websockets.ClientConnection]:
         yield connection
 
 
-def say(connection: websockets.ClientConnection, **said: object) -> Any:
+def ask(connection: websockets.ClientConnection, **said: object) -> Any:
     connection.send(json.dumps(said))
-    return hear(connection)
+    return receive(connection)
 
 
-def hear(connection: websockets.ClientConnection) -> Any:
+def receive(connection: websockets.ClientConnection) -> Any:
     return json.loads(connection.recv(timeout=20))
 
 
@@ -95,20 +95,20 @@ def test_who_streams_is_in_the_aggregate_for_as_long_as_it_does(broker: Served) 
         return list(broker.call("GET", "/blackboard/profile")[1]["concepts"])
 
     with socket(broker) as connection:
-        answer = say(connection, subscribe=["ExitCode"], ref=1)
+        answer = ask(connection, subscribe=["ExitCode"], ref=1)
         assert (answer["subscribed"], answer["ref"]) == (1, 1)
         assert concepts() == ["ExitCode"]
-        assert say(connection, subscribe=["Host"])["subscribed"] == 1
+        assert ask(connection, subscribe=["Host"])["subscribed"] == 1
         assert concepts() == ["Host"]
-        assert say(connection, unsubscribe=True)["subscribed"] == 0
+        assert ask(connection, unsubscribe=True)["subscribed"] == 0
         assert concepts() == []
 
 
 def test_one_socket_publishes_and_subscribes(broker: Served) -> None:
     with socket(broker) as connection:
-        say(connection, subscribe=["ActivityTerminalEvent"])
+        ask(connection, subscribe=["ActivityTerminalEvent"])
         connection.send(json.dumps({"publish": [{"pairs": {"ActivityCached": NOW}}], "ref": "a"}))
-        received = [hear(connection), hear(connection)]
+        received = [receive(connection), receive(connection)]
 
     [accepted] = [each for each in received if "accepted" in each]
     [message] = [each for each in received if "pairs" in each]
@@ -121,18 +121,18 @@ def test_a_socket_subscribes_from_a_place_in_the_log(broker: Served) -> None:
     post(broker, {"Host": "after"})
 
     with socket(broker) as connection:
-        say(connection, subscribe=["Host"], after=place)
-        assert hear(connection)["pairs"] == {"Host": "after"}
+        ask(connection, subscribe=["Host"], after=place)
+        assert receive(connection)["pairs"] == {"Host": "after"}
 
 
 def test_who_registers_is_told_of_the_profile_when_it_changes(broker: Served) -> None:
     with socket(broker) as publisher, socket(broker) as subscriber:
-        assert say(publisher, register=True)["profile"]["concepts"] == []
-        say(subscriber, subscribe=["ExitCode"])
-        assert hear(publisher)["profile"]["concepts"] == ["ExitCode"]
-        say(subscriber, subscribe=["ExitCode"])
-        say(subscriber, subscribe=["Host"])
-        assert hear(publisher)["profile"]["concepts"] in ([], ["Host"])
+        assert ask(publisher, register=True)["profile"]["concepts"] == []
+        ask(subscriber, subscribe=["ExitCode"])
+        assert receive(publisher)["profile"]["concepts"] == ["ExitCode"]
+        ask(subscriber, subscribe=["ExitCode"])
+        ask(subscriber, subscribe=["Host"])
+        assert receive(publisher)["profile"]["concepts"] in ([], ["Host"])
 
 
 @pytest.mark.parametrize(
@@ -145,9 +145,9 @@ def test_nonsense_is_told_and_the_socket_goes_on(broker: Served, text: str) -> N
     before = broker.call("GET", "/events?after=0&limit=1000")[1]["next"]
     with socket(broker) as connection:
         connection.send(text)
-        reported = hear(connection)
+        reported = receive(connection)
         assert reported["problem"]["remedy"]
-        assert say(connection, subscribe=["RunId"])["subscribed"] == 1
+        assert ask(connection, subscribe=["RunId"])["subscribed"] == 1
     assert broker.call("GET", "/events?after=0&limit=1000")[1]["next"] == before
 
 
@@ -155,15 +155,15 @@ def test_answers_come_in_the_order_of_the_questions(broker: Served) -> None:
     with socket(broker) as connection:
         for ref in range(200):
             connection.send(json.dumps({"publish": [{"pairs": {"Host": str(ref)}}], "ref": ref}))
-        assert [hear(connection)["ref"] for _ in range(200)] == list(range(200))
+        assert [receive(connection)["ref"] for _ in range(200)] == list(range(200))
 
 
 def test_who_hangs_up_is_out_of_the_profile_at_once(broker: Served) -> None:
     with socket(broker) as publisher:
-        say(publisher, register=True)
+        ask(publisher, register=True)
         with stream(broker, "?concepts=LogTail"):
-            assert hear(publisher)["profile"]["concepts"] == ["LogTail"]
-        assert hear(publisher)["profile"]["concepts"] == []
+            assert receive(publisher)["profile"]["concepts"] == ["LogTail"]
+        assert receive(publisher)["profile"]["concepts"] == []
 
 
 def test_a_burst_on_one_socket_keeps_nobody_else_waiting(broker: Served) -> None:
@@ -171,19 +171,19 @@ def test_a_burst_on_one_socket_keeps_nobody_else_waiting(broker: Served) -> None
         for ref in range(500):
             connection.send(json.dumps({"subscribe": ["Event"], "ref": ref}))
         assert broker.call("GET", "/livez")[0] == 200
-        assert [hear(connection)["ref"] for _ in range(500)] == list(range(500))
+        assert [receive(connection)["ref"] for _ in range(500)] == list(range(500))
 
 
 def test_a_publisher_that_did_not_read_gets_the_profile_as_it_is_by_then(broker: Served) -> None:
     with socket(broker) as publisher, socket(broker) as subscriber:
-        say(publisher, register=True)
+        ask(publisher, register=True)
         for _ in range(300):  # more than any buffer on the way holds
-            say(subscriber, subscribe=["Concept"])
-            say(subscriber, unsubscribe=True)
-        say(subscriber, subscribe=["LogFile"])
-        reported = [hear(publisher)["profile"]]
+            ask(subscriber, subscribe=["Concept"])
+            ask(subscriber, unsubscribe=True)
+        ask(subscriber, subscribe=["LogFile"])
+        reported = [receive(publisher)["profile"]]
         while reported[-1]["concepts"] != ["LogFile"]:
-            reported.append(hear(publisher)["profile"])
+            reported.append(receive(publisher)["profile"])
         assert [each["version"] for each in reported] == sorted(
             {each["version"] for each in reported}
         )
@@ -194,7 +194,7 @@ def test_a_message_in_too_many_parts_is_too_big(broker: Served) -> None:
 
         def parts() -> Iterator[str]:
             yield from repeat("x", PARTS_MAX + 1)
-            hear(connection)  # what came after the broker had closed would drown its reason
+            receive(connection)  # what came after the broker had closed would drown its reason
 
         with pytest.raises(ConnectionClosed):
             connection.send(parts())

@@ -18,7 +18,7 @@ from queue import Queue
 import pytest
 
 from served import ROOT, Served, served
-from tocsin.config import HttpSettings
+from tocsin.config import DeliverySettings, HttpSettings
 from tocsin.drivers.tls import listener_context, sink_context
 from tocsin.errors import BadSetting
 from tocsin.wire.dime import Decoder, envelope_message
@@ -259,11 +259,12 @@ def test_authorities_that_cannot_be_read_are_told_by_name(made: Path, name: str,
     (made / "torn.pem").write_text("-----BEGIN CERTIFICATE-----\nMIIB\n")
 
     with pytest.raises(BadSetting, match=f"delivery.ca_file, .*{name}, {said}"):
-        sink_context(str(made / name))
+        sink_context(DeliverySettings(ca_file=str(made / name)))
 
 
 def test_a_private_authority_is_believed_besides_the_system_s(made: Path) -> None:
-    common = {cert["serialNumber"] for cert in sink_context("").get_ca_certs()}
-    more = {cert["serialNumber"] for cert in sink_context(str(made / "ca.pem")).get_ca_certs()}
+    common = {cert["serialNumber"] for cert in sink_context(DeliverySettings()).get_ca_certs()}
+    more_context = sink_context(DeliverySettings(ca_file=str(made / "ca.pem")))
+    more = {cert["serialNumber"] for cert in more_context.get_ca_certs()}
 
     assert common < more

@@ -15,7 +15,7 @@ from monitor.beside_a_node import say, watch
 from monitor.kept import Kept
 from monitor.runs import activity_pairs, ns, received, run_pairs
 from tocsin.access.session import Session, internal
-from tocsin.broker.port import Replier
+from tocsin.broker.engine import Replier
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.schema import APPLICATION_ID, FILE_NAME, TABLES
@@ -215,6 +215,8 @@ class Asker:
         return True
 
     def dropped(self, count: int) -> None: ...
+
+    def withheld(self, count: int) -> None: ...
 
     def end(self, reason: str) -> None: ...
 

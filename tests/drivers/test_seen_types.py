@@ -12,6 +12,7 @@ from loop_signals import LoopSignals
 from tocsin.broker.log import Page
 from tocsin.broker.recent import pages as pages_module
 from tocsin.broker.recent import types as seen_types
+from tocsin.broker.recent.events import Recent
 from tocsin.broker.recent.types import TYPES_MAX, SeenTypes
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
@@ -32,7 +33,7 @@ def locals_of(names: tuple[EventName, ...]) -> set[str]:
 
 
 def test_each_kind_is_known_once_and_under_its_own_name() -> None:
-    seen = SeenTypes(LoopSignals(), 0)
+    seen = SeenTypes(LoopSignals(), 0, Recent())
 
     seen.add([stored(1, f"{EVENTS}/UptimeCPULoad"), stored(2, "com.example.order")])
     seen.add([stored(3, "urn:lab:Temperature"), stored(4, "com.example.order")])
@@ -45,7 +46,7 @@ def test_each_kind_is_known_once_and_under_its_own_name() -> None:
 
 
 def test_what_the_payload_is_called_decides_where_a_type_could_be_cut_in_two_ways() -> None:
-    seen = SeenTypes(LoopSignals(), 0)
+    seen = SeenTypes(LoopSignals(), 0, Recent())
 
     seen.add([stored(1, "urn:lab/Temperature", b'<Temperature xmlns="urn:lab"/>')])
     seen.add([stored(2, "urn:lab/Pressure", b"<broken")])
@@ -55,7 +56,7 @@ def test_what_the_payload_is_called_decides_where_a_type_could_be_cut_in_two_way
 
 
 def test_of_too_many_kinds_those_that_came_first_are_forgotten() -> None:
-    seen = SeenTypes(LoopSignals(), 0)
+    seen = SeenTypes(LoopSignals(), 0, Recent())
 
     seen.add(stored(seq, f"t{seq}") for seq in range(TYPES_MAX + 2))
 
@@ -89,7 +90,7 @@ def test_after_a_start_the_end_of_the_log_is_looked_at_once(
     monkeypatch.setattr(seen_types, "LOOK_BACK_EVENTS", 20)
     monkeypatch.setattr(pages_module, "PAGE_EVENTS", 7)
     log = Log(tmp_path, [stored(seq, f"t{seq}") for seq in range(1, 51)])
-    seen = SeenTypes(LoopSignals(), 50)
+    seen = SeenTypes(LoopSignals(), 50, Recent())
 
     async def ask() -> tuple[EventName, ...]:
         await seen.look_back(log.read)
@@ -110,7 +111,7 @@ def test_after_a_start_the_end_of_the_log_is_looked_at_once(
 
 def test_a_look_back_that_failed_is_made_again(tmp_path: Path) -> None:
     log = Log(tmp_path, [stored(1, "t1")])
-    seen = SeenTypes(LoopSignals(), 1)
+    seen = SeenTypes(LoopSignals(), 1, Recent())
 
     async def fail(_: Callable[[Reader], Page]) -> Page:
         raise OSError("no disk")

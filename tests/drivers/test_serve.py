@@ -103,21 +103,6 @@ def test_a_port_in_use_is_a_clear_error() -> None:
         assert f"cannot listen on {broker.address}: address already in use [T001]" in second.stderr
 
 
-def test_listening_beyond_this_machine_wants_a_word() -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        refused = subprocess.run(
-            [sys.executable, "-m", "tocsin", "serve", "--http", "0.0.0.0:0", "--data", directory],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=30,
-            check=False,
-        )
-
-    assert refused.returncode == 2
-    assert "T002" in refused.stderr
-
-
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 def test_an_fsync_error_acknowledges_nothing_and_stops_the_broker_with_a_clear_word() -> None:
     with served() as broker:

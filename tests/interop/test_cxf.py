@@ -7,7 +7,6 @@ class of ours that moves CXF.
 
 from __future__ import annotations
 
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -17,12 +16,11 @@ from typing import IO
 import pytest
 
 from interop.consumers import Consumer, Delivery, consumer
+from interop.cxf_peer import HERE, java_with
 from served import Served, served
 from tocsin.client import WsntClient
 from tocsin.wire.soap.names import TOPICS13
 
-HERE = Path(__file__).parent / "cxf"
-FETCH_S = 280
 CLIENT_S = 120
 ARRIVES_S = 20.0
 SILENCE_S = 0.6
@@ -49,22 +47,7 @@ def sink() -> Iterator[Consumer]:
 @pytest.fixture(scope="module")
 def java(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The command that runs our class with CXF beside it."""
-    for program in ("mvn", "java"):
-        if shutil.which(program) is None:
-            pytest.skip(f"there is no {program} here")
-    build = tmp_path_factory.mktemp("cxf")
-    shutil.copy(HERE / "pom.xml", build)
-    fetch = ["mvn", "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"]
-    for command in ([*fetch, "-o"], fetch):  # what was fetched before is at hand
-        try:
-            done = subprocess.run(
-                command, cwd=build, capture_output=True, text=True, timeout=FETCH_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            pytest.skip("the artifacts of CXF did not come in time")
-        if done.returncode == 0:
-            return ["java", "-cp", f"{build}/lib/*", str(HERE / "CxfPeer.java")]
-    pytest.skip(f"the artifacts of CXF cannot be had: {done.stdout[-300:]}")
+    return [*java_with("pom.xml", tmp_path_factory.mktemp("cxf")), str(HERE / "CxfPeer.java")]
 
 
 @pytest.mark.slow

@@ -10,7 +10,8 @@ import pytest
 
 from monitor.runs import ns
 from tocsin.access.session import Session, internal
-from tocsin.broker.port import BrokerPort, Replier
+from tocsin.broker.engine import Replier
+from tocsin.broker.port import BrokerPort
 from tocsin.errors import DiskFull
 from tocsin.event.event import Event
 from tocsin.monitor.alerts.limits import PastDuration

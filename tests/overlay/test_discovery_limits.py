@@ -11,10 +11,9 @@ import pytest
 from overlay.network import Network, S
 from tocsin.errors import DiscoveryFull
 from tocsin.overlay.discovery.core import DiscoveryCore
-from tocsin.overlay.discovery.effects import Finished, Ignored, Send
+from tocsin.overlay.discovery.effects import Answered, Finished, Ignored, Send
 from tocsin.overlay.discovery.options import DEFAULTS, DiscoveryOptions
 from tocsin.overlay.discovery.requests import ModelType, Registration, parse_request
-from tocsin.overlay.interval_index import IntervalIndex
 from tocsin.overlay.region import Region
 from tocsin.overlay.region_index import RegionIndex
 from tocsin.wire.link.codec import FRAME_BYTES_MAX, decode, encode
@@ -190,6 +189,36 @@ def test_a_neighbour_that_announces_direct_results_nobody_asked_for_holds_nothin
     assert finished.summary.oldest_ns >= 0
 
 
+def test_a_direct_result_that_comes_twice_does_not_stand_for_one_that_is_missing() -> None:
+    core = with_neighbours("right", options=replace(DEFAULTS, direct=True, reply_to="me"))
+    core.receive("right", advertise(), NOW)
+    core.discover(parse_request("mine", DYNAMIC, "a > 1"), NOW)
+    core.receive("right", Done(request_id="mine", attempt=1, results=2), NOW)
+    first, second = (
+        Results(
+            "mine",
+            (
+                Result(
+                    adv_id=f"v{each}",
+                    broker="far",
+                    resource_id=f"r{each}",
+                    attributes={"a": 5},
+                    as_of_ns=1,
+                ),
+            ),
+        )
+        for each in "12"
+    )
+
+    once = core.receive_direct(first, NOW)
+    twice = core.receive_direct(first, NOW)
+    whole = core.receive_direct(second, NOW)
+
+    assert [type(each) for each in once] == [Answered]
+    assert not twice
+    assert [type(each) for each in whole] == [Answered, Finished]
+
+
 def test_an_answer_is_never_from_before_1970() -> None:
     core = with_neighbours("right")
     core.receive("right", advertise(), NOW)
@@ -300,11 +329,11 @@ def test_a_request_is_looked_up_once_however_many_covers_cannot_be_used(
     for number in range(20):
         core.receive("left", discover(f"q{number}"), NOW)
     looked_up = []
-    containing = IntervalIndex.containing
+    covering = RegionIndex.covering
     monkeypatch.setattr(
-        IntervalIndex,
-        "containing",
-        lambda self, region: looked_up.append(region) or containing(self, region),  # type: ignore[func-returns-value]
+        RegionIndex,
+        "covering",
+        lambda self, region: looked_up.append(region) or covering(self, region),  # type: ignore[func-returns-value]
     )
 
     core.receive("left", discover("last"), NOW)

@@ -183,6 +183,7 @@ def test_first_n_stops_early_and_what_was_asked_is_told_so() -> None:
     assert network.found("Q") == ["B0", "B1"]
     assert network.finished["Q"].stopped_early
     assert network.finished["Q"].found == 2
+    assert network.finished["Q"].brokers == ("B",)  # though it has not said that it is done
     assert network.sent(Cancel)
     assert not any(core.one_time.paths for core in network.cores.values())
 

@@ -133,10 +133,36 @@ def test_a_time_in_a_zone_that_is_not_known_is_refused_and_the_zone_is_named(tex
         parse_region(text, lambda name: None)
 
 
-def test_a_text_that_looks_like_a_time_elsewhere_is_a_text() -> None:
-    region = parse_region("label = '17:30 Europe/Nowhere'", lambda name: None)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[available,>,25:00]",
+        "[available,>=,8 a.m.],[available,<,13 p.m.]",
+        "available < '24:00'",
+        "available > '7:5'",
+        "available <= '0am'",
+        "available < '12:60:00 UTC'",
+    ],
+)
+def test_what_looks_like_a_time_and_is_none_is_refused_and_says_how_one_is_written(
+    text: str,
+) -> None:
+    with pytest.raises(BadDiscovery, match="looks like a time of day, but") as refused:
+        parse_region(text)
 
-    assert region.bounds == {("label", "s"): "17:30 Europe/Nowhere"}
+    assert "8 a.m., 3:30 p.m., 15:30" in refused.value.remedy
+
+
+@pytest.mark.parametrize("text", ["17:30 Europe/Nowhere", "25:00", "13 p.m.", "2 amperes"])
+def test_a_text_that_looks_like_a_time_elsewhere_is_a_text(text: str) -> None:
+    region = parse_region(f"label = '{text}'", lambda name: None)
+
+    assert region.bounds == {("label", "s"): text}
+
+
+@pytest.mark.parametrize("text", ["2 amperes", "a:1", "10 parts"])
+def test_other_texts_have_no_order(text: str) -> None:
+    assert "texts have only =" in parse_region(f"label > '{text}'").empty_because
 
 
 def test_the_example_of_temporal_availability() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tocsin.event.event import Value
 from tocsin.overlay import overlap_index
 from tocsin.overlay.region import Bound, Region, RegionTable, admits, covers, overlaps
-from tocsin.overlay.region_index import RegionIndex
+from tocsin.overlay.region_index import FEW_MAX, LATE_MAX, RegionIndex
 
 NAMES = ("a", "b", "c", "d")
 TEXTS = ("Linux", "Solaris", "7")
@@ -131,6 +131,27 @@ def test_the_index_equals_the_table_when_there_are_many(names: int, use_numba: b
                 for number in range(names)
             }
             assert_same_answers(table, index, asked, {**values, "system": "Linux"})
+
+
+@pytest.mark.parametrize("asked_every", [1, 10, 100])
+def test_covers_are_the_same_before_and_after_they_are_in_the_index(asked_every: int) -> None:
+    random = Random(asked_every)
+    table, index = RegionTable[int](), RegionIndex[int]()
+    found = set[int]()
+    for step in range(1_000):
+        key = random.randrange(2 * FEW_MAX if step < 500 else LATE_MAX)
+        if random.random() < 0.3:
+            apply(key, table, index)
+        else:
+            apply((key, drawn_region(random, 2), ""), table, index)
+        if step % asked_every == 0:
+            asked = drawn_region(random, 2)
+            assert list(index.covering(asked)) == list(table.covering(asked))
+            found |= set(table.covering(asked))
+    for key in range(2 * FEW_MAX):
+        apply(key, table, index)
+    assert list(index.covering(Region({}))) == []
+    assert len(found) > 10
 
 
 def test_a_region_of_very_many_attributes_is_found_like_any_other() -> None:

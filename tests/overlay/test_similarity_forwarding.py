@@ -24,11 +24,12 @@ from overlay.discovery_runs import (
 from overlay.network import MS, Network, S
 from tocsin.event.event import Value
 from tocsin.overlay.discovery.core import DiscoveryCore
+from tocsin.overlay.discovery.effects import Effect
 from tocsin.overlay.discovery.options import DiscoveryOptions
-from tocsin.overlay.discovery.requests import Registration
+from tocsin.overlay.discovery.requests import Registration, Request
 from tocsin.overlay.region import admits
 from tocsin.overlay.region_index import RegionIndex
-from tocsin.wire.link.discovery_messages import Discover, Done, Results
+from tocsin.wire.link.discovery_messages import Discover, DiscoveryMessage, Done, Results
 
 SEEDS = range(250)
 
@@ -246,6 +247,48 @@ def test_a_result_crosses_no_link_twice_where_a_broker_on_the_way_shares_nothing
     assert sorted(each.id for each in network.answers["narrow"]) == ["far", "near"]
     assert set(crossed.values()) == {1}
     assert ("C", "B", "near") not in crossed
+
+
+def behind_by(behind_ns: int) -> type[DiscoveryCore]:
+    """Cores of which that of B goes by a clock that is late."""
+
+    class Late(DiscoveryCore):
+        def by_its_clock(self, now_ns: int) -> int:
+            return now_ns - behind_ns if self.broker_id == "B" else now_ns
+
+        def discover(self, request: Request, now_ns: int) -> list[Effect]:
+            return super().discover(request, self.by_its_clock(now_ns))
+
+        def receive(self, neighbour: str, message: DiscoveryMessage, now_ns: int) -> list[Effect]:
+            return super().receive(neighbour, message, self.by_its_clock(now_ns))
+
+        def tick(self, now_ns: int) -> list[Effect]:
+            return super().tick(self.by_its_clock(now_ns))
+
+        def next_due_ns(self) -> int | None:
+            due_ns = super().next_due_ns()
+            return None if due_ns is None else due_ns - self.by_its_clock(0)
+
+    return Late
+
+
+@pytest.mark.parametrize("behind_ns", [50 * MS, 600 * S], ids=["little", "much"])
+@pytest.mark.parametrize("is_direct", [False, True], ids=["first-one", "direct"])
+def test_an_answer_that_is_not_for_others_is_shared_by_no_broker_whose_clock_is_behind(
+    *, is_direct: bool, behind_ns: int
+) -> None:
+    network = Network([("A", "B"), ("B", "C")], make_core=behind_by(behind_ns), delay_ms=(10, 10))
+    network.cores["A"].options = replace(network.options, direct=is_direct, reply_to="A")
+    for number in (1, 2):
+        network.register("C", f"R{number}", "[a,<=,9]", {"a": 5})
+    network.settle()
+    network.discover("A", "few", "[a,>,1]", first=0 if is_direct else 1)
+    network.run_until(network.now_ns + 15 * MS)  # it is on its way from B to C
+    network.discover("B", "all", "[a,>,2]")
+    network.settle()
+
+    assert network.found("all") == ["R1", "R2"]
+    assert not network.finished["all"].shared
 
 
 def with_ages(plan: Plan, seed: int) -> Plan:

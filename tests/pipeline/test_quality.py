@@ -140,7 +140,7 @@ def test_checks_begin_again_only_if_another_version_stands(
     versions = iter((1, then))
     checked: list[Path] = []
 
-    def standing(directory: Path) -> Published:
+    def newer_edition(directory: Path) -> Published:
         version = next(versions)
         made = datetime(2026, 11, 17, tzinfo=UTC)
         return Published(directory / str(version), Manifest(version, made, 0))
@@ -151,7 +151,7 @@ def test_checks_begin_again_only_if_another_version_stands(
             raise PySparkException("File does not exist")
         return []
 
-    monkeypatch.setattr(quality, "require_published", standing)
+    monkeypatch.setattr(quality, "require_published", newer_edition)
     monkeypatch.setattr(quality, "findings", gone_first)
     no_spark = cast(SparkSession, None)
 

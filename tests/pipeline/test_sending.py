@@ -39,7 +39,7 @@ def edition(tables: Path, number: int) -> Manifest:
     return made.publish(BEGAN + timedelta(hours=number), number, BEGAN, {"events": number}, "")
 
 
-def standing(url: str) -> tuple[dict[str, Any], str]:
+def published_at(url: str) -> tuple[dict[str, Any], str]:
     """What a reader finds: the manifest, and the row of the edition that it names."""
     files, root = opened(url)
     with files.open_input_stream(f"{root}/_manifest.json") as stream:
@@ -80,7 +80,7 @@ def test_each_edition_is_copied_once_and_readers_find_the_last(place: str, tmp_p
         assert send(NO_SPARK, tables, place)
         assert not send(NO_SPARK, tables, place)
 
-        manifest, row = standing(place)
+        manifest, row = published_at(place)
         assert (manifest["version"], row) == (made.version, f"edition {number}")
         assert manifest["tables"].keys() == TABLES.keys()
     files, root = opened(place)
@@ -102,10 +102,10 @@ def test_what_cannot_be_copied_leaves_both_sides_as_they_were_and_is_tried_again
         send(NO_SPARK, tables, str(out))
 
     assert require(tables).manifest == made
-    assert standing(str(out))[1] == "edition 1"
+    assert published_at(str(out))[1] == "edition 1"
     in_the_way.unlink()
     assert send(NO_SPARK, tables, str(out))
-    assert standing(str(out))[1] == "edition 2"
+    assert published_at(str(out))[1] == "edition 2"
 
 
 def break_off(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
@@ -132,7 +132,7 @@ def test_the_edition_that_readers_have_stays_when_one_after_it_was_copied_half(
     tables = tmp_path / "tables"
     edition(tables, 1)
     send(NO_SPARK, tables, place)
-    before = standing(place)[0]["directory"]
+    before = published_at(place)[0]["directory"]
     edition(tables, 2)
     with pytest.MonkeyPatch.context() as patched:
         break_off(patched, KeyboardInterrupt())  # as if it was killed: nothing is put in order
@@ -143,7 +143,7 @@ def test_the_edition_that_readers_have_stays_when_one_after_it_was_copied_half(
     edition(tables, 3)
     send(NO_SPARK, tables, place)
 
-    assert standing(place)[1] == "edition 3"
+    assert published_at(place)[1] == "edition 3"
     assert editions(place) == [before.partition("-")[0], "000003"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -24,7 +25,12 @@ class Way:
         own = SimpleNamespace(is_wanted=lambda event: event.topic == "lab")
         self.port = SimpleNamespace(runtime=None, own=lambda session: own)
         connection = SimpleNamespace(transport=SimpleNamespace(waiting=0), send=self._send)
-        self.known = SimpleNamespace(connection=connection)
+        self.known = SimpleNamespace(connection=connection, permitted=self._but("for A alone"))
+        self.accepted = self._but("not A's")
+
+    def _but(self, topic: str) -> Callable[[tuple[Relayed, ...]], tuple[Relayed, ...]]:
+        """The rights of a neighbour: all but this topic."""
+        return lambda events: tuple(each for each in events if each.event.topic != topic)
 
     def _send(self, message: object) -> None:
         self.said.append(("sent", message))
@@ -42,10 +48,10 @@ class Way:
         asyncio.run(handovers._take_over(cast(Any, self), message))
 
 
-def handover(to: str) -> Handover:
+def handover(to: str, *topics: str) -> Handover:
     events = tuple(
         Relayed("A", "log-A", number, 1, 0, Event(id=topic, source="/s", type="t", topic=topic))
-        for number, topic in enumerate(("lab", "sky"), 1)
+        for number, topic in enumerate(topics or ("lab", "sky"), 1)
     )
     return Handover("A", to, "1", 1, 0, events)
 
@@ -60,6 +66,16 @@ def test_on_the_way_what_is_wanted_here_is_stored_before_all_of_it_goes_on() -> 
     assert sent == "sent"
     assert isinstance(passed_on, Handover)
     assert [each.event.topic for each in passed_on.events] == ["lab", "sky"]
+
+
+def test_what_a_neighbour_may_not_send_or_have_is_not_passed_on() -> None:
+    way = Way()
+
+    way.receive(handover("C", "not A's", "sky", "for A alone"))
+
+    (_, (_, passed_on)) = way.said
+    assert isinstance(passed_on, Handover)
+    assert [each.event.topic for each in passed_on.events] == ["sky"]
 
 
 def test_what_cannot_be_stored_on_the_way_does_not_go_on() -> None:

@@ -12,7 +12,7 @@ from wsproto.events import CloseConnection, Message, Ping, Pong, Request, TextMe
 from wsproto.frame_protocol import CloseReason
 
 from manual_runtime import ManualRuntime
-from tocsin.access.decision import deny_all
+from tocsin.access.decision import DecidedBy, deny_all
 from tocsin.access.session import anonymous
 from tocsin.errors import BadRequest, NotAllowed
 from tocsin.event.event import Event
@@ -165,7 +165,7 @@ def test_a_stream_ends_with_a_reason_and_leaves_the_broker() -> None:
 
 
 def test_who_may_not_subscribe_gets_no_stream() -> None:
-    runtime, wire = ManualRuntime(decide=deny_all), Wire()
+    runtime, wire = ManualRuntime(access=DecidedBy(deny_all)), Wire()
 
     with pytest.raises(NotAllowed):
         stream(runtime, wire)
@@ -398,7 +398,7 @@ def test_what_is_no_handshake_is_refused_and_opens_nothing() -> None:
 
 
 def test_who_may_not_gets_no_socket_of_either_kind() -> None:
-    runtime = ManualRuntime(decide=deny_all)
+    runtime = ManualRuntime(access=DecidedBy(deny_all))
 
     for make, target in ((event_socket, "/events/socket"), (board_socket, "/blackboard/socket")):
         with pytest.raises(NotAllowed):

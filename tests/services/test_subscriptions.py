@@ -32,9 +32,13 @@ def check_not_ourselves(address: SinkAddress) -> None:
         raise SinkRefused("that is this broker itself", remedy="Name another.")
 
 
+def seal(text: str, about: str) -> str:
+    return f"for {about}: {text[::-1]}"
+
+
 def service(runtime: ManualRuntime, *, allow_private: bool = False) -> Subscriptions:
     rules = SinkRules(allow_private=allow_private, trusted=())
-    return Subscriptions(runtime.port, built_in_sinks(), rules, check_not_ourselves)
+    return Subscriptions(runtime.port, built_in_sinks(), rules, check_not_ourselves, seal)
 
 
 def body(**members: object) -> bytes:

@@ -1,7 +1,9 @@
 """Seeds that once failed, each named for what it found.
 
 A seed is the same run only while the simulator draws the same. What each found is therefore also
-tested in a few steps that do not depend on it, in tests/broker/test_found_by_simulation.py.
+tested in a few steps that do not depend on it: most in tests/broker/test_found_by_simulation.py,
+what is of discovery in tests/overlay and tests/services/link, and what was wrong in a check in the
+tests of that check.
 """
 
 from __future__ import annotations
@@ -26,7 +28,16 @@ FOUND = {
     1402: "a dead letter was sent to a sink that had not agreed",
     1422: "retention looked while a subscription was written, and went past it",
     1794: "a clock that was days behind from the first start on was taken for a right one",
+    1486: "a time-out at the former sink was taken for what became of a push to the new one",
+    3122: "a pause was answered whose commit still said that the sink had not agreed",
+    3992: "a simulated broker that was stopping began its links, and said what it could not save",
+    6581: "the time of day was lost with a commit that a full disk refused, and no jump was seen",
+    3210: "a subscription held, by way of a wider one, where its broker's place was not known",
+    7341: "the same, of a broker that had crashed before it heard of the other's place",
     1528: "a commit that a reader saw before the broker was told of it was handed on twice",
+    4663: "direct results were left on a connection to a broker that had crashed meanwhile",
+    9616: "the same, of a connection that had broken and nothing had said so",
+    6967: "an answer that was for nobody else was shared by a broker whose clock was behind",
 }
 
 

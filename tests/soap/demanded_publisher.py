@@ -188,7 +188,7 @@ def exchange(
     return envelope
 
 
-def tell(peer: Peer, message: brokered.Message, to: EndpointReference) -> brokered.Message:
+def answer_to(peer: Peer, message: brokered.Message, to: EndpointReference) -> brokered.Message:
     """What the broker answers to a message of WS-BrokeredNotification."""
     name = type(message).__name__
     action = brokered.request_action(peer.spec, name)

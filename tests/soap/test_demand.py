@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from demanded_publisher import Publisher, asks, tell
+from demanded_publisher import Publisher, answer_to, asks
 from notification_peers import Consumer, Peer, Refused, notify
 
 from served import Served, served
@@ -61,7 +61,7 @@ def register(
         demand=True,
         termination=termination,
     )
-    answer = tell(peer, asked, at(broker, peer.wsa))
+    answer = answer_to(peer, asked, at(broker, peer.wsa))
     assert isinstance(answer, brokered.RegisterPublisherResponse)
     return answer.registration
 
@@ -180,11 +180,11 @@ def test_the_end_of_a_registration_ends_the_subscription_at_the_publisher(
     registration = register(broker, publisher, own_topic())
     publisher.waits_for("Subscribe", "PauseSubscription")
 
-    tell(NEW, brokered.DestroyRegistration(), registration)
+    answer_to(NEW, brokered.DestroyRegistration(), registration)
 
     publisher.waits_for("Unsubscribe")
     with pytest.raises(Refused) as refused:
-        tell(NEW, brokered.DestroyRegistration(), registration)
+        answer_to(NEW, brokered.DestroyRegistration(), registration)
     assert refused.value.name == "ResourceUnknownFault"
 
 
@@ -258,5 +258,5 @@ def test_taps_are_taken_up_after_a_power_cut() -> None:
 
         asks(NEW, say.Unsubscribe(), subscription)
         publisher.waits_for("PauseSubscription")
-        tell(NEW, brokered.DestroyRegistration(), ended)
+        answer_to(NEW, brokered.DestroyRegistration(), ended)
         publisher.waits_for("Unsubscribe")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from demanded_publisher import asks, exchange, tell
+from demanded_publisher import answer_to, asks, exchange
 from lxml import etree
 from notification_peers import Consumer, Peer, Refused, notify
 from zeep import Client, Plugin
@@ -61,7 +61,7 @@ def topic(text: str = "", spec: str = "wsn13") -> say.Expression:
 def register(
     broker: Served, asked: brokered.RegisterPublisher, peer: Peer = NEW
 ) -> brokered.RegisterPublisherResponse:
-    answer = tell(peer, asked, at(broker, peer.wsa))
+    answer = answer_to(peer, asked, at(broker, peer.wsa))
     assert isinstance(answer, brokered.RegisterPublisherResponse)
     return answer
 
@@ -104,7 +104,7 @@ def test_a_registration_that_is_not_there_takes_nothing(broker: Served) -> None:
 
     assert status == 400
     with pytest.raises(Refused) as refused:
-        tell(NEW, brokered.DestroyRegistration(), at(broker))
+        answer_to(NEW, brokered.DestroyRegistration(), at(broker))
     assert refused.value.name == "ResourceUnknownFault"
 
 
@@ -112,10 +112,10 @@ def test_a_registration_is_destroyed_by_its_header_alone(broker: Served) -> None
     registration = register(broker, brokered.RegisterPublisher()).registration
     by_header = EndpointReference(f"{broker.url}/soap", parameters=registration.parameters)
 
-    tell(NEW, brokered.DestroyRegistration(), by_header)
+    answer_to(NEW, brokered.DestroyRegistration(), by_header)
 
     with pytest.raises(Refused):
-        tell(NEW, brokered.DestroyRegistration(), registration)
+        answer_to(NEW, brokered.DestroyRegistration(), registration)
 
 
 def test_in_1_2_a_registration_ends_by_its_lifetime(broker: Served) -> None:
@@ -153,11 +153,11 @@ def test_registrations_outlive_the_broker() -> None:
         broker.start()
 
         assert len(property_of(NEW, registration, BR13, "Topic")) == 1
-        tell(NEW, brokered.DestroyRegistration(), registration)
+        answer_to(NEW, brokered.DestroyRegistration(), registration)
         broker.kill()
         broker.start()
         with pytest.raises(Refused):
-            tell(NEW, brokered.DestroyRegistration(), registration)
+            answer_to(NEW, brokered.DestroyRegistration(), registration)
 
 
 HERE = EndpointReference("http://127.0.0.1:9/publisher")

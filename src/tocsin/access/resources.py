@@ -14,6 +14,7 @@ from tocsin.event.filter_text import format_filter
 from tocsin.event.subscription import Kind
 
 KINDS: Final[Mapping[str, str]] = {
+    "access": "tokens, rules, and the record of decisions",
     "activity": "the history of activities of a type",
     "archive": "how far the log is archived",
     "blackboard": "its concepts, its profile, publishers and subscribers, as in blackboard/profile",
@@ -24,7 +25,7 @@ KINDS: Final[Mapping[str, str]] = {
     "directory": "an entry of the directory, by its id",
     "discovery": "a continuous request for resources, by its id",
     "endpoint": "an endpoint whose messages may be on any topic, as in endpoint/soap",
-    "estimates": "how long a planned run will take",
+    "estimates": "how long a planned run will take, and what is left of one under way",
     "events": "the log",
     "files": "which files runs have read and written",
     "filter": "events that pass this filter, as somebody subscribes to them or announces them",

@@ -29,6 +29,7 @@ class HandOut(msgspec.Struct, frozen=True, eq=False):
     box: Subscriber
     numbers: list[int]
     dropped: int  # what the answer said of events that were dropped
+    withheld: int  # and of events that were withheld
 
 
 class Boxes:
@@ -73,6 +74,7 @@ class Boxes:
         self._answer_or_wait(self.find(box_id, kind), pull, wait_ns, now_ns)
 
     def _answer_or_wait(self, box: Subscriber, pull: Pull, wait_ns: int, now_ns: int) -> None:
+        box.withhold()
         if wait_ns <= 0 or _has_something(box, pull):
             self._answer(box, pull)
             return
@@ -101,6 +103,7 @@ class Boxes:
                     remedy="Send `next` of the last response unchanged.",
                 )
             box.acknowledged_dropped = box.answered_dropped
+            box.acknowledged_withheld = box.answered_withheld
             self._settle(box, seq)
 
     def _settle(self, box: Subscriber, seq: int) -> None:
@@ -126,6 +129,7 @@ class Boxes:
             return
         box = hand_out.box
         box.acknowledged_dropped = max(box.acknowledged_dropped, hand_out.dropped)
+        box.acknowledged_withheld = max(box.acknowledged_withheld, hand_out.withheld)
         waited = box.in_flight.intersection(hand_out.numbers)
         box.in_flight -= waited
         box.released |= {seq for seq in waited if through is None or seq <= through}
@@ -151,6 +155,7 @@ class Boxes:
         return hand_out if is_there else None
 
     def _answer(self, box: Subscriber, pull: Pull) -> None:
+        box.withhold()
         events = _first(box, pull)
         follower = box.follower
         last = events[-1].seq if events else follower.cursor(self._state.head)
@@ -158,15 +163,18 @@ class Boxes:
         box.handed_out = max(box.handed_out, last)
         self._state.counters.pulled += len(events)
         box.answered_dropped = follower.dropped
+        box.answered_withheld = withheld = box.permits.withheld
         self._close(box, pull)
         if pull.takes:
             numbers = [stored.seq for stored in events]
-            self._hand_outs[pull.token] = HandOut(box, numbers, follower.dropped)
+            self._hand_outs[pull.token] = HandOut(box, numbers, follower.dropped, withheld)
             box.in_flight.update(numbers)
             _hold_front(box)
-        self._state.reply(
-            pull.token, Pulled(events, str(last), follower.dropped - box.acknowledged_dropped)
-        )
+        dropped = follower.dropped - box.acknowledged_dropped
+        told = None
+        if box.permits.disclosed is not None:
+            told = withheld - box.acknowledged_withheld
+        self._state.reply(pull.token, Pulled(events, str(last), dropped, told))
 
     def _close(self, box: Subscriber, pull: Pull) -> None:
         self._state.timers.cancel(pull.gives_in)
@@ -178,6 +186,7 @@ class Boxes:
         """Something came: everybody who waits gets it, and the acknowledgement decides. Of those
         who take, the first gets it."""
         if box.is_active:
+            box.withhold()
             for pull in list(box.pulls):
                 if not pull.takes or _has_something(box, pull):
                     self._answer(box, pull)

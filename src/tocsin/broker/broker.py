@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from tocsin.access.decision import Permit
 from tocsin.broker.boxes import Boxes
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
@@ -23,13 +24,14 @@ from tocsin.broker.intake import Intake
 from tocsin.broker.log_order import LogOrder
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
+from tocsin.broker.pending_change import NextCommit
 from tocsin.broker.push_lanes import PushLanes
 from tocsin.broker.registry import Registry
 from tocsin.broker.retention import Retention
 from tocsin.broker.service_state import ServiceState
 from tocsin.broker.skipped_filters import SkippedFilters
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import State
+from tocsin.broker.state import PermitOf, State
 from tocsin.broker.streams import Streams
 from tocsin.broker.subscriber import Subscriber, SubscriptionView, view
 from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
@@ -56,8 +58,9 @@ class Broker:
         is_trusted: Callable[[str], bool],
         stopwatch: Callable[[], int] = lambda: 0,
         addresses_of: Callable[[str], Iterable[str]] = lambda sink: (),
+        permit_of: PermitOf = lambda owner: None,
     ) -> None:
-        self._state = state = State(options, new_id, jitter, stopwatch)
+        self._state = state = State(options, new_id, jitter, stopwatch, permit_of)
         self.options = options
         self.counters, self.watch_local_filters = state.counters, state.watch_local_filters
         self.interest = state.interest  # to be asked: what anybody wants now
@@ -68,18 +71,22 @@ class Broker:
         self._push_lanes = lanes = PushLanes(state, self._catchup, addresses_of)
         self.unreachable, self.peer_connected = lanes.unreachable, lanes.peer_connected
         self.boxes = boxes = Boxes(state, self._catchup)
+        self.cancel = boxes.cancel  # whoever waited has left
         self._streams = streams = Streams(state, self._catchup)
+        self.close_stream, self.has_stream = streams.close, streams.has
+        self.stream_blocked, self.stream_ready = streams.blocked, streams.ready
         self._fanout = Fanout(state, self._catchup, lanes, boxes, streams, skipped_filters)
-        self._registry = Registry(state, self._catchup, lanes, boxes, is_trusted)
-        self.want, self.confirm = self._registry.want, self._registry.confirm
-        self._service_state = ServiceState(state)
-        self.kept = self._service_state.under
+        self._registry = registry = Registry(state, self._catchup, lanes, boxes, is_trusted)
+        self.want, self.confirm, self.has = registry.want, registry.confirm, registry.has
+        self.owner_of, self.letter_owner = registry.owner_of, lanes.dead_letters.owner_of
+        self._service_state = kept = ServiceState(state)
+        self.kept, self.has_kept = kept.under, kept.has
         self._retention = Retention(state, self._catchup, self._streams)
         self.clock = Clock(state, self._registry, self._retention)
         self._committing: InFlightCommit | None = None
         self._applied: Applied | None = None  # to the log, and not all before it is known
         self._log_order = LogOrder()
-        self._save_at_ns = self._hold_until_ns = 0
+        self._save_at_ns = self._hold_until_ns = self._replies_tried = 0
         self._disk_is_full = self._stopped = False
         self._corrupt_seen: set[int] = set()
 
@@ -134,10 +141,6 @@ class Broker:
         """Fetch from a box; `Reply` with `Pulled`."""
         self._try(token, lambda: self.boxes.pull(box_id, events_max, wait_ns, ack, token, now_ns))
 
-    def cancel(self, token: Token) -> None:
-        """Whoever waited has left."""
-        self.boxes.cancel(token)
-
     def redrive(self, letter: DeadLetter, token: Token, now_ns: int) -> None:
         """Send a dead letter again, to where its subscription points now."""
         self._try(token, lambda: self._push_lanes.redrive(Redrive(letter, token), now_ns))
@@ -185,25 +188,24 @@ class Broker:
     def subscription_ids(self) -> list[str]:
         return list(self._state.by_id)
 
+    def rights_changed(self) -> None:
+        """Somebody may have less than before, or more: nothing goes out that is not allowed now."""
+        self._streams.rights_changed()
+        self._registry.rights_changed()
+
     def is_wanted(self, event: Event) -> bool:
         """True if a subscription, a stream or a neighbour asks for such an event now."""
         return bool(self._state.matcher.match(event))
 
-    # Streams
-
     def open_stream(
-        self, filter: Filter, after: int | None, name: str, asks: frozenset[str] | None = None
+        self,
+        filter: Filter,
+        after: int | None,
+        name: str,
+        asks: frozenset[str] | None = None,
+        permit: Permit | None = None,
     ) -> int:
-        return self._streams.open(filter, after, name, asks)
-
-    def close_stream(self, number: int) -> None:
-        self._streams.close(number)
-
-    def stream_blocked(self, number: int) -> None:
-        self._streams.blocked(number)
-
-    def stream_ready(self, number: int) -> None:
-        self._streams.ready(number)
+        return self._streams.open(filter, after, name, asks, permit)
 
     # What became of effects
 
@@ -256,7 +258,11 @@ class Broker:
         (done, self._committing), state = (self._committing, None), self._state
         state.committing = StateChange()
         for pending in done.pending:
-            state.reply(pending.token, pending.apply(applied, now_ns))
+            answer = pending.apply(applied, now_ns)
+            if isinstance(answer, NextCommit):
+                state.reply_when_saved(pending.token, answer.answer)
+            else:
+                state.reply(pending.token, answer)
         state.out += done.replies
         state.out += done.ends
         if done.change.trim_to >= state.first:  # the log lets go of a bounded number at a time
@@ -281,6 +287,7 @@ class Broker:
         if isinstance(error, DiskFull):
             self.counters.disk_full += 1
             state.unsaved_replies[:0] = failed.replies
+            self._replies_tried = len(failed.replies)
             state.unsaved_ends[:0] = failed.ends
             state.take_back(failed.change)
             self._hold_until_ns = now_ns + DISK_FULL_PAUSE_NS
@@ -348,6 +355,7 @@ class Broker:
 
     def flush(self, now_ns: int) -> list[Effect]:
         """Everything to be done since the last call, the next commit among it if one is due."""
+        self._streams.tell_withheld(now_ns)
         if self._committing is None and not self._stopped:
             self._next_commit(now_ns)
         if not self._stopped and (read := self._catchup.next_read()) is not None:
@@ -362,15 +370,16 @@ class Broker:
         state = self._state
         pending, state.pending = state.pending, []
         append, publishers = self._intake.take(state.time_ns(now_ns))
-        urgent = publishers or pending or state.unsaved_replies
-        due = now_ns >= max(self._save_at_ns, self._hold_until_ns)
-        if not urgent and not (due and self._has_own_changes()):
+        is_held = now_ns < self._hold_until_ns  # what a full disk did not take
+        tried = self._replies_tried if is_held else 0
+        urgent = publishers or pending or len(state.unsaved_replies) > tried
+        if not urgent and (is_held or now_ns < self._save_at_ns or not self._has_own_changes()):
             return
         self._registry.stage(pending)
         change, state.unsaved = state.unsaved, StateChange()
         # Cursors of this moment: events of this very commit are past them all, so the old head.
         change.cursors = {**state.cursors_to_save(state.head), **change.cursors}
-        replies, state.unsaved_replies = state.unsaved_replies, []
+        replies, state.unsaved_replies, self._replies_tried = state.unsaved_replies, [], 0
         ends, state.unsaved_ends = state.unsaved_ends, []
         self._save_at_ns = now_ns + int(self.options.save_cursors_s * NS_PER_S)
         self._committing = InFlightCommit(change, publishers, pending, replies, ends)

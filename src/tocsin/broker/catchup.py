@@ -115,6 +115,8 @@ class Catchup:
                 follower = open_ones[key]
                 if follower.scanned_to >= stored.seq:
                     continue
+                if not state.by_key[key].permits.allows(stored):
+                    continue
                 dropped = follower.dropped
                 if follower.offer(stored):
                     woken[key] = state.by_key[key]

@@ -46,6 +46,7 @@ class Clock:
         self._state = state
         self._registry = registry
         self._retention = retention
+        self.on_change: list[Callable[[], None]] = []  # called when the time of day is another
         self._expected_shift_ns = 0  # so far it should be from `now_ns`
         self._has_run = True  # since the last sure time the broker ran: what passed is known
         self.doubt: Doubt | None = None
@@ -112,6 +113,8 @@ class Clock:
             state.shift_ns, state.holds = shift_ns, holds
             self._registry.set_leases()
             self._retention.forget_ages()
+            for listener in self.on_change:
+                listener()
 
     def _save(self, now_ns: int) -> None:
         state = self._state

@@ -25,6 +25,7 @@ class Counters:
         "rejected",
         "soap_unverified",
         "streamed",
+        "withheld",
     )
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class Counters:
         self.dead_letters = 0  # of which so many are kept now
         self.streamed = 0  # events written to open streams
         self.pulled = 0  # events handed out of boxes
+        self.withheld = 0  # events that somebody asked for, and has no right to
         self.dropped = 0  # events let go because of a subscription's own limit
         self.read_back = 0  # events read from the log to catch somebody up
         self.corrupt = 0  # records that failed their checksum

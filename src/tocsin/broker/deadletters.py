@@ -10,9 +10,9 @@ from tocsin.broker.delivery.outcome import Outcome, Verdict, describe, judge
 from tocsin.broker.effects import Redriven, Token
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Subscriber
-from tocsin.errors import Busy, NoSuchDeadLetter, RedriveFailed
+from tocsin.errors import Busy, NoSuchDeadLetter, NotAllowed, RedriveFailed
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Kind, Subscription
+from tocsin.event.subscription import Kind, Owner, Subscription
 from tocsin.event.subscription import State as SubscriptionState
 
 REDRIVES_PER_LANE_MAX = 1_000
@@ -43,6 +43,7 @@ class DeadLetters:
             attempts=list(who.attempts),
             event=stored.event,
             soap=subscription.soap,
+            owner=subscription.owner,
         )
         state.unsaved.dead[letter.id] = record(letter)
         state.counters.dead_letters += 1
@@ -82,6 +83,26 @@ class DeadLetters:
         return Subscription(
             id=letter.subscription, kind=Kind.PUSH, sink=letter.sink, soap=letter.soap
         )
+
+    def owner_of(self, letter: DeadLetter) -> Owner | None:
+        """Whose subscription it is; of one that is gone, whose it was."""
+        known = self._state.by_id.get(letter.subscription)
+        return letter.owner if known is None else known.subscription.owner
+
+    def check_permitted(self, letter: DeadLetter) -> None:
+        """Raise NotAllowed unless the owner of its subscription may have the event now."""
+        permit = self._state.permit_of(self.owner_of(letter))
+        if permit is not None and not permit.allows(letter.event):
+            raise NotAllowed(
+                "whoever made the subscription has no right to this event any more",
+                remedy="Grant the right, or give the subscription to somebody who has it; "
+                "or drop the dead letter.",
+            )
+
+    def not_sent(self, redrive: Redrive, error: NotAllowed) -> None:
+        """It is kept as it was, and may be redriven again."""
+        self._redriving.discard(redrive.letter.id)
+        self._state.reply(redrive.token, error)
 
     def redriven(self, redrive: Redrive, outcome: Outcome, now_ns: int) -> bool:
         """It was sent again. True if the sink took it, and then it is removed."""

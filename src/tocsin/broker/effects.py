@@ -13,7 +13,7 @@ import msgspec
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.errors import TocsinError
 from tocsin.event.stored import Append, StateChange, Stored
-from tocsin.event.subscription import Subscription
+from tocsin.event.subscription import SinkCredential, Subscription
 
 Level = Literal["info", "warning", "error"]
 EndStatus = Literal["DeliveryFailure", "SourceCancelling", "SourceShuttingDown"]
@@ -69,6 +69,7 @@ class Handshake(msgspec.Struct, frozen=True):
     subscription_id: str
     sink: str
     token: str
+    credential: SinkCredential | None = None
 
 
 class StreamOut(msgspec.Struct, frozen=True):
@@ -83,6 +84,20 @@ class StreamDropped(msgspec.Struct, frozen=True):
 
     stream: int
     dropped: int
+
+
+class StreamWithheld(msgspec.Struct, frozen=True):
+    """Notify the reader of a stream, who may know it, that there were events it has no right to."""
+
+    stream: int
+    withheld: int
+
+
+class StreamEnded(msgspec.Struct, frozen=True):
+    """End an open stream, and say why; then it is closed as if its reader had left."""
+
+    stream: int
+    reason: str
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -126,6 +141,8 @@ Effect = (
     | Handshake
     | StreamOut
     | StreamDropped
+    | StreamWithheld
+    | StreamEnded
     | Ended
     | Reply
     | LogLine
@@ -148,6 +165,7 @@ class Pulled(msgspec.Struct, frozen=True):
     events: list[Stored]
     next: str
     dropped: int
+    withheld: int | None = None  # None for who may not know
 
 
 class Redriven(msgspec.Struct, frozen=True):

@@ -49,7 +49,7 @@ class Fanout:
             for key in matcher.match(stored.event):
                 reader = by_key[key]
                 follower = reader.follower
-                if not follower.live:
+                if not follower.live or not reader.permits.allows(stored):
                     continue
                 if isinstance(reader, Stream):
                     taken = self._streams.offer(reader, stored, direct)

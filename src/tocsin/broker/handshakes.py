@@ -84,8 +84,11 @@ class Handshakes:
             return
         question.under_way = True
         self._set_again(question, None)
-        asker = waiting[0].subscription.id
-        self._state.out.append(Handshake(asker, question.sink, question.token))
+        # One that can sign in there, if any can: others would be turned away.
+        asker = min(waiting, key=lambda each: each.subscription.config.credential is None)
+        shown = asker.subscription.config.credential
+        asked = Handshake(asker.subscription.id, question.sink, question.token, shown)
+        self._state.out.append(asked)
 
     def _still_waiting(self, question: Question) -> list[Subscriber]:
         """Those for whom the answer counts: there still, and not moved to another sink."""

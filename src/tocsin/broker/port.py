@@ -7,18 +7,23 @@ its back.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, TypeVar
 
-from tocsin.access.decision import Action, Decide, allow_all, not_allowed
+import msgspec
+
+from tocsin.access.decision import EVERYBODY, About, Access, Action, Permit, Readable, not_allowed
 from tocsin.access.resources import filter_resource, subscription_resource
 from tocsin.access.session import BROKER, Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.trust import plain_address
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
+from tocsin.broker.engine import Engine, Replier, StreamSink
 from tocsin.broker.log import StoreReader
-from tocsin.broker.runtime import Runtime, Signal
+from tocsin.broker.runtime import Signal
 from tocsin.broker.service_port import ServicePort
 from tocsin.broker.state import no_such_subscription
 from tocsin.broker.status import BrokerStatus, ClockStatus, clock_status_of, status_of
@@ -26,68 +31,52 @@ from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
-from tocsin.event.stored import Arrival, Stored
-from tocsin.event.subscription import Change, Kind, Subscription
+from tocsin.event.stored import Arrival
+from tocsin.event.subscription import SOMEBODY, Change, Kind, Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
 Name = TypeVar("Name", bound=Hashable)
 
 
-class Replier(Protocol):
-    """Whoever published and waits. `answer` is called once and never raises."""
-
-    def answer(self, result: object) -> None: ...
-
-
-class StreamSink(Protocol):
-    """The far end of an open stream."""
-
-    def write(self, events: list[Stored]) -> bool:
-        """Take the events; False if the transport is full until `stream_ready` is called."""
-        ...
-
-    def dropped(self, count: int) -> None: ...
-
-    def end(self, reason: str) -> None: ...
-
-
-class Engine(Protocol):
-    """What the port needs of whatever runs the broker, beside what services need."""
-
-    @property
-    def runtime(self) -> Runtime: ...
-
-    def steady_ns(self) -> int:
-        """The time that the broker is given; it never goes back."""
-
-    def read(self, work: Callable[[StoreReader], T]) -> Awaitable[T]:
-        """Ask the log something, where that holds nobody up."""
-
-    def attach(self, stream: int, sink: StreamSink) -> None:
-        """What the broker writes to the stream goes there."""
-
-    def detach(self, stream: int) -> bool:
-        """False if nothing was attached."""
-
-
 class BrokerPort:
     """A broker, as everything that is not a broker sees it."""
 
-    def __init__(self, broker: Broker, engine: Engine, decide: Decide = allow_all) -> None:
+    def __init__(self, broker: Broker, engine: Engine, access: Access = EVERYBODY) -> None:
         self.runtime = engine.runtime
         self._broker = broker
         self._engine = engine
-        self._decide = decide
+        self.access = access
+        self._decide = access.decide
 
-    def check(self, session: Session, action: Action, resource: str) -> None:
+    def check(self, session: Session, action: Action, resource: str, about: About = None) -> None:
         """Raise NotAllowed if the session may not. For what a service does by itself: the other
-        calls ask on their own."""
-        self._decide(session, action, resource)
+        calls ask on their own. `about`: whose it is, the topic or the filter that it is about."""
+        self._decide(session, action, resource, about)
+
+    def may(self, session: Session, action: Action, resource: str, about: About = None) -> bool:
+        """The same as an answer, for a list of which everybody sees a part."""
+        return self.access.allows(session, action, resource, about)
+
+    def check_events(self, session: Session, events: Sequence[Event]) -> None:
+        """Raise NotAllowed unless the session may publish all of these."""
+        self.access.decide_events(session, events)
+
+    def read_permit(self, session: Session) -> Permit | None:
+        """Which events the session may read; None for every one."""
+        return self.access.session_permit(session, Action.READ)
+
+    def readable(self, session: Session, resource: str = "") -> Readable | None:
+        """What the session may read at this moment, for any thread; None for everything, or if it
+        has a right to the whole resource, which is made of events."""
+        permit = self.read_permit(session)
+        found = None if permit is None else permit.readable()
+        if found is not None and resource and found.has_all_on(resource, frozenset()):
+            return None
+        return found
 
     def own(self, session: Session) -> ServicePort:
-        """What only the broker's own services call; NotAllowed for everybody else, whatever rights
-        they have."""
+        """What only the broker's own services call; NotAllowed for everybody else."""
         if session.principal != BROKER:
             raise not_allowed(session, Action.MANAGE, "broker")
         return ServicePort(self._broker, self.runtime, self._engine.steady_ns)
@@ -123,8 +112,7 @@ class BrokerPort:
     def _may_publish(self, session: Session, events: list[Event]) -> None:
         if self.runtime.is_stopping:
             raise _stopping()
-        for event in events:
-            self._decide(session, Action.PUBLISH, event.topic)
+        self.access.decide_events(session, events)
 
     # Subscriptions
 
@@ -132,10 +120,12 @@ class BrokerPort:
         self, session: Session, asked: Subscription, filter: Filter, start: int | None
     ) -> SubscriptionView:
         """Begin with the next event, or after `start`; returns once it is on disk."""
-        self._decide(session, Action.SUBSCRIBE, filter_resource(filter))
-        view: SubscriptionView = await self._ask(
-            lambda token, now_ns: self._broker.subscribe(asked, filter, start, token, now_ns)
-        )
+        self._decide(session, Action.SUBSCRIBE, filter_resource(filter), filter)
+        is_internal = session.principal.is_internal  # such a one may be for somebody else
+        if session.is_signed_in or (is_internal and asked.owner is None):
+            asked = msgspec.structs.replace(asked, owner=session.owner)
+        ask = partial(self._broker.subscribe, asked, filter, start)
+        view: SubscriptionView = await self._ask(ask)
         return view
 
     async def change(
@@ -143,14 +133,20 @@ class BrokerPort:
     ) -> SubscriptionView:
         """Another filter, or another sink for what passes it, is as new a wish as a subscription:
         it is asked for too."""
-        self._decide(session, Action.SUBSCRIBE, subscription_resource(kind, subscription_id))
+        if change.owner is None:
+            self.check_subscription(session, Action.SUBSCRIBE, subscription_id, kind)
+        else:  # it is given to somebody, which its own owner may not do
+            resource = subscription_resource(kind, subscription_id)
+            self._decide(session, Action.MANAGE, resource, SOMEBODY)
+            if kind is Kind.PUSH:  # what its next owner may have goes where it was sent before
+                self._decide(session, Action.SUBSCRIBE, resource, SOMEBODY)
         was = self._find(subscription_id, kind)
         if change.filter is not None or change.sink not in (None, was.subscription.sink):
-            self._decide(session, Action.SUBSCRIBE, filter_resource(change.filter or was.filter))
-        view: SubscriptionView = await self._ask(
-            lambda token, now_ns: self._broker.change(subscription_id, change, token, now_ns)
-        )
-        return view
+            wanted = change.filter or was.filter
+            self._decide(session, Action.SUBSCRIBE, filter_resource(wanted), wanted)
+        ask = partial(self._broker.change, subscription_id, change)
+        changed: SubscriptionView = await self._ask(ask)
+        return changed
 
     async def unsubscribe(
         self,
@@ -161,13 +157,16 @@ class BrokerPort:
         quietly: bool = False,
     ) -> None:
         """End it. `quietly` if its own consumer asks, who need not be notified of the end then."""
-        self._decide(session, Action.SUBSCRIBE, subscription_resource(kind, subscription_id))
+        self.check_subscription(session, Action.SUBSCRIBE, subscription_id, kind)
         self._find(subscription_id, kind)
-        await self._ask(
-            lambda token, now_ns: self._broker.unsubscribe(
-                subscription_id, token, now_ns, quietly=quietly
-            )
-        )
+        await self._ask(partial(self._broker.unsubscribe, subscription_id, quietly=quietly))
+
+    def check_subscription(
+        self, session: Session, action: Action, subscription_id: str, kind: Kind
+    ) -> None:
+        """Decide about a subscription, a box or a link; whoever made it needs less for that."""
+        resource = subscription_resource(kind, subscription_id)
+        self._decide(session, action, resource, self._broker.owner_of(subscription_id))
 
     def _find(self, subscription_id: str, kind: Kind) -> SubscriptionView:
         """The caller says which kind it is, not what is there: else a refusal would tell whether it
@@ -196,21 +195,26 @@ class BrokerPort:
         self.runtime.wake()
 
     def view(self, session: Session, subscription_id: str) -> SubscriptionView:
-        self._decide(session, Action.READ, f"subscription/{subscription_id}")
+        self.check_subscription(session, Action.READ, subscription_id, Kind.PUSH)
         return self._broker.view(subscription_id)
 
     def view_box(self, session: Session, box_id: str) -> SubscriptionView:
-        self._decide(session, Action.READ, f"box/{box_id}")
+        self.check_subscription(session, Action.READ, box_id, Kind.BOX)
         return self._broker.view_box(box_id)
 
     def views(self, session: Session) -> list[SubscriptionView]:
-        self._decide(session, Action.READ, "subscription/*")
-        return self._broker.views()
+        """Of every subscription and box, or of those that the caller made."""
+        return [self._broker.view(each) for each in self.subscription_ids(session)]
 
     def subscription_ids(self, session: Session) -> list[str]:
-        """Of every subscription, oldest first. Cheaper than their views."""
-        self._decide(session, Action.READ, "subscription/*")
-        return self._broker.subscription_ids()
+        """Of the same, oldest first; NotAllowed for who can have none. Cheaper than their views."""
+        known, owner_of = self._broker.subscription_ids(), self._broker.owner_of
+        if self.may(session, Action.READ, "subscription/*"):
+            return known
+        self._decide(session, Action.READ, "subscription/own")
+        named = ((each, owner) for each in known if session.is_owner(owner := owner_of(each)))
+        read = Action.READ  # not each of its name is its own to a token with rights of its own
+        return [id for id, owner in named if self.may(session, read, f"subscription/{id}", owner)]
 
     # Message boxes
 
@@ -218,22 +222,17 @@ class BrokerPort:
         self, session: Session, box_id: str, events_max: int, wait_ns: int, ack: str | None
     ) -> Pulled:
         """Fetch from a box; what was handed out before is released by its token, `ack`."""
-        self._decide(session, Action.SUBSCRIBE, f"box/{box_id}")
+        self.check_subscription(session, Action.SUBSCRIBE, box_id, Kind.BOX)
         pulled: Pulled = await self._ask(
-            lambda token, now_ns: self._broker.pull(box_id, events_max, wait_ns, ack, token, now_ns)
+            partial(self._broker.pull, box_id, events_max, wait_ns, ack)
         )
         return pulled
 
     async def take(
-        self,
-        session: Session,
-        box_id: str,
-        events_max: int,
-        wait_ns: int,
-        kind: Kind = Kind.BOX,
+        self, session: Session, box_id: str, events_max: int, wait_ns: int, kind: Kind = Kind.BOX
     ) -> tuple[Pulled, Token]:
         """Fetch what is in no other answer. The token is to be released, or given back."""
-        self._decide(session, Action.SUBSCRIBE, subscription_resource(kind, box_id))
+        self.check_subscription(session, Action.SUBSCRIBE, box_id, kind)
         tokens: list[Token] = []
 
         def call(token: Token, now_ns: int) -> None:
@@ -258,16 +257,16 @@ class BrokerPort:
 
     async def redrive(self, session: Session, letter: DeadLetter) -> Redriven:
         """Send a dead letter again, to where its subscription points now."""
-        self._decide(session, Action.MANAGE, f"deadletter/{letter.id}")
-        redriven: Redriven = await self._ask(
-            lambda token, now_ns: self._broker.redrive(letter, token, now_ns)
-        )
+        owner = self._broker.letter_owner(letter)
+        self._decide(session, Action.MANAGE, f"deadletter/{letter.id}", owner)
+        redriven: Redriven = await self._ask(partial(self._broker.redrive, letter))
         return redriven
 
-    async def drop_dead_letter(self, session: Session, letter_id: str) -> None:
+    async def drop_dead_letter(self, session: Session, letter: DeadLetter) -> None:
         """Discard a dead letter that the caller has seen to exist."""
-        self._decide(session, Action.MANAGE, f"deadletter/{letter_id}")
-        await self._ask(lambda token, now_ns: self._broker.drop_dead(letter_id, token, now_ns))
+        owner = self._broker.letter_owner(letter)
+        self._decide(session, Action.MANAGE, f"deadletter/{letter.id}", owner)
+        await self._ask(lambda token, now_ns: self._broker.drop_dead(letter.id, token, now_ns))
 
     # Streams
 
@@ -283,8 +282,9 @@ class BrokerPort:
         """Follow the log; events go to `sink.write` from the next turn of the loop on."""
         if self.runtime.is_stopping:
             raise _stopping()
-        self._decide(session, Action.SUBSCRIBE, filter_resource(filter))
-        number = self._broker.open_stream(filter, after, name, asks)
+        self._decide(session, Action.SUBSCRIBE, filter_resource(filter), filter)
+        permit = self.access.session_permit(session, Action.SUBSCRIBE)
+        number = self._broker.open_stream(filter, after, name, asks, permit)
         self._engine.attach(number, sink)
         self.runtime.wake()
         return number
@@ -375,6 +375,10 @@ class BrokerPort:
         """The same for many at once, of a service that limits by itself how much it keeps."""
         self._decide(session, Action.MANAGE, "service/table")
         await self._ask(lambda token, now_ns: self._broker.keep(rows, token, is_limited=False))
+
+    def registering(self, session: Session, key: str) -> AbstractContextManager[None]:
+        """Around the keeping of what the session registers; QuotaReached if it has too many."""
+        return nullcontext()
 
     # Underneath
 

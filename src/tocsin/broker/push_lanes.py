@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from heapq import heappop, heappush, heapreplace
 
 import msgspec
 
@@ -14,15 +13,14 @@ from tocsin.broker.delivery.lane import Lane, Redrive
 from tocsin.broker.delivery.outcome import Answered, Outcome, Verdict, describe, judge
 from tocsin.broker.delivery.retry import retry_at_ns
 from tocsin.broker.effects import CloseSubscription, Push
+from tocsin.broker.lane_order import line_up, next_member, tidy
 from tocsin.broker.state import State, endings
 from tocsin.broker.subscriber import Subscriber
 from tocsin.broker.unreachable import UnreachableSinks
-from tocsin.errors import TocsinError
+from tocsin.errors import NotAllowed, TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import State as SubscriptionState
-
-LINE_SPARE = 64  # outdated places in a lane's line that are not worth the sweeping
 
 
 class PushLanes:
@@ -55,7 +53,7 @@ class PushLanes:
         assert sink is not None
         subscriber.lane = lane = self._lane(sink)
         if lane.only is not None:  # who was alone needed no line
-            _line_up(lane, lane.only)
+            line_up(lane, lane.only)
         lane.members[subscriber.follower.key] = subscriber
         lane.only = subscriber if len(lane.members) == 1 else None
         lane.limit_rate(subscriber.subscription.rate_per_minute)
@@ -77,7 +75,7 @@ class PushLanes:
             return
         del lane.members[subscriber.follower.key]
         subscriber.lane = subscriber.lined_up = None
-        _tidy(lane)
+        tidy(lane)
         if isinstance(lane.busy, tuple) and lane.busy[0] is subscriber:
             # The answer will concern nobody, also not a subscriber that is back here by then.
             lane.busy = (subscriber, [])
@@ -95,7 +93,7 @@ class PushLanes:
         lane = subscriber.lane
         assert lane is not None
         if lane.only is None:
-            _line_up(lane, subscriber)
+            line_up(lane, subscriber)
         if lane.busy is None:
             self.wake(lane, now_ns)
 
@@ -103,10 +101,15 @@ class PushLanes:
         """Send the next thing on this lane, if nothing is under way and nothing forbids it."""
         if lane.busy is not None:
             return
-        if lane.redrives:
-            self._send_redrive(lane, lane.redrives.popleft())
-            return
-        subscriber = _next_member(lane)
+        while lane.redrives:
+            if self._send_redrive(lane, lane.redrives.popleft()):
+                return
+        subscriber = next_member(lane)
+        while subscriber is not None and subscriber.withhold():
+            self._state.moved(subscriber)
+            if subscriber.follower.wants_more():
+                self._catchup.add(subscriber.follower)
+            subscriber = next_member(lane)
         if subscriber is None:
             return
         if now_ns < lane.not_before_ns:
@@ -338,13 +341,21 @@ class PushLanes:
             raise
         lane.redrives.append(redrive)
         self.wake(lane, now_ns)
+        self._close_if_idle(lane)
 
-    def _send_redrive(self, lane: Lane[Subscriber], redrive: Redrive) -> None:
+    def _send_redrive(self, lane: Lane[Subscriber], redrive: Redrive) -> bool:
+        """False if it may not be sent: the right to it ended, perhaps while it waited here."""
+        try:
+            self.dead_letters.check_permitted(redrive.letter)
+        except NotAllowed as refused:
+            self.dead_letters.not_sent(redrive, refused)
+            return False
         lane.busy = redrive
         subscription = self.dead_letters.subscription_of(redrive.letter)
         events: list[Stored] = [redrive.letter.stored()]
         timeout_s = subscription.config.timeout_s or self._state.options.retry.timeout_s
         self._state.out.append(Push(lane.number, lane.sink, subscription, events, timeout_s))
+        return True
 
     def _redriven(
         self, lane: Lane[Subscriber], redrive: Redrive, outcome: Outcome, now_ns: int
@@ -357,44 +368,3 @@ class PushLanes:
         is_next = lane.redrives and lane.redrives[0].letter.subscription == subscription_id
         if (known is None or known.lane is not lane) and not is_next:
             self._state.out.append(CloseSubscription(lane.number, subscription_id))
-
-
-def _line_up(lane: Lane[Subscriber], subscriber: Subscriber) -> None:
-    """Let the lane find it by the age of its next event, among the others of the sink."""
-    waiting = subscriber.follower.waiting
-    if waiting and subscriber.lined_up is not lane:
-        subscriber.lined_up = lane
-        heappush(lane.line, (waiting[0].seq, subscriber.follower.key))
-
-
-def _tidy(lane: Lane[Subscriber]) -> None:
-    """Somebody left, whose place in the line stays behind. Too many of those are cleared away."""
-    lane.only = next(iter(lane.members.values())) if len(lane.members) == 1 else None
-    if len(lane.line) > 2 * len(lane.members) + LINE_SPARE:
-        lane.line = []
-        for member in lane.members.values():
-            member.lined_up = None
-            _line_up(lane, member)
-
-
-def _next_member(lane: Lane[Subscriber]) -> Subscriber | None:
-    """Of the lane's active subscribers the one whose next event is oldest."""
-    only = lane.only
-    if only is not None:
-        ready = only.follower.waiting and only.subscription.state is SubscriptionState.ACTIVE
-        return only if ready else None
-    line = lane.line
-    while line:
-        seq, key = line[0]
-        if (member := lane.members.get(key)) is None:
-            heappop(line)
-            continue
-        waiting = member.follower.waiting
-        if not waiting or not member.is_active:
-            heappop(line)
-            member.lined_up = None
-        elif waiting[0].seq != seq:
-            heapreplace(line, (waiting[0].seq, key))
-        else:
-            return member
-    return None

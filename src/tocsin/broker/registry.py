@@ -13,7 +13,7 @@ from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import Token
 from tocsin.broker.handshakes import Handshakes
 from tocsin.broker.numbering import Applied
-from tocsin.broker.pending_change import PendingChange
+from tocsin.broker.pending_change import NextCommit, PendingChange
 from tocsin.broker.push_lanes import PushLanes
 from tocsin.broker.snapshot import Snapshot
 from tocsin.broker.state import IDLE, WATERMARK, State, endings, no_such_subscription
@@ -22,7 +22,7 @@ from tocsin.errors import TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING, NOTHING, Filter
 from tocsin.event.stored import START_AT_END
-from tocsin.event.subscription import Change, Kind, Subscription, definition
+from tocsin.event.subscription import Change, Kind, Owner, Subscription, definition
 from tocsin.event.subscription import State as SubscriptionState
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
@@ -72,7 +72,8 @@ class Registry:
             state=self._first_state(asked),
         )
         follower = state.new_follower(0, keep=subscription.config.backlog)
-        subscriber = Subscriber(subscription, filter, follower)
+        permits = state.permits_of(subscription.owner)
+        subscriber = Subscriber(subscription, filter, follower, permits)
 
         def stage() -> None:
             # Where the log ends with this commit is known when it is applied, and not before.
@@ -105,7 +106,9 @@ class Registry:
             saved = cursors.get(subscription.id, IDLE)
             cursor = max(watermark if saved == IDLE else saved, state.first - 1)
             follower = state.new_follower(cursor, keep=subscription.config.backlog)
-            subscriber = Subscriber(subscription, filter, follower)
+            subscriber = Subscriber(
+                subscription, filter, follower, state.permits_of(subscription.owner)
+            )
             subscriber.handed_out = state.head  # nobody wrote down how far it was
             self._install(subscriber)
 
@@ -167,14 +170,16 @@ class Registry:
     def change(self, subscription_id: str, change: Change, token: Token) -> None:
         state = self._state
         subscriber = state.find(subscription_id)
+        staged = subscriber.subscription
 
         def stage() -> None:
+            nonlocal staged
             if state.by_id.get(subscription_id) is not subscriber:
                 return  # it ended while this waited: to write it down would bring it back
             latest = self._staged.get(subscription_id, subscriber.subscription)
-            self._staged[subscription_id] = changed = self._changed(latest, change)
+            self._staged[subscription_id] = staged = self._changed(latest, change)
             if state.unsaved.subscriptions.get(subscription_id, b"") is not None:
-                state.unsaved.subscriptions[subscription_id] = definition(changed)
+                state.unsaved.subscriptions[subscription_id] = definition(staged)
 
         def apply(_applied: Applied, now_ns: int) -> object:
             if state.by_id.get(subscription_id) is not subscriber:
@@ -186,7 +191,10 @@ class Registry:
             self._apply(subscriber, changed, change.filter, now_ns)
             if change.expires_ns is not UNSET or change.state is SubscriptionState.ACTIVE:
                 self._push_lanes.is_there(subscriber, now_ns)
-            return view(subscriber, state.head, state.shift_ns)
+            answer = view(subscriber, state.head, state.shift_ns)
+            # A sink that agreed while this was written makes it a pause that is not on disk yet.
+            is_saved = change.state is None or changed.state is staged.state
+            return answer if is_saved else NextCommit(answer)
 
         state.pending.append(PendingChange(token, stage, apply))
 
@@ -196,8 +204,12 @@ class Registry:
             fields["expires_ns"] = change.expires_ns
         if change.filters is not None:
             fields["filters"] = change.filters
+        if change.owner is not None:
+            fields["owner"] = change.owner
         if change.config is not None:
             fields["config"] = change.config
+        if change.owner is not None:
+            fields["owner"] = change.owner
         if change.state is not None and was.state is not SubscriptionState.PENDING:
             fields |= {"state": change.state, "reason": None}
         if change.sink is not None and change.sink != was.sink:
@@ -214,12 +226,18 @@ class Registry:
         if changed.id in state.unsaved.subscriptions:
             # The broker changed it too while this was written: the next commit must have both.
             state.redefined(subscriber)
+        if changed.owner != was.owner:
+            subscriber.permits.use(state.permit_of(changed.owner))
         follower = subscriber.follower
         follower.keep_at_most(changed.config.backlog)
         if filter is not None:
             state.refilter(subscriber, filter)
+        if changed.owner != was.owner:
+            subscriber.permits = state.permits_of(changed.owner)
+            subscriber.acknowledged_withheld = subscriber.answered_withheld = 0
+            subscriber.withhold()
         if changed.sink != was.sink:
-            follower.held = 0
+            subscriber.sink_changed()
             self._handshakes.forget(subscriber, was.sink)
             self._push_lanes.leave(subscriber)
             self._push_lanes.join(subscriber)
@@ -274,6 +292,25 @@ class Registry:
         self._boxes.turn_away(subscriber)
         self._handshakes.forget(subscriber, subscriber.subscription.sink)
         self._push_lanes.end(subscriber)
+
+    # Rights
+
+    def owner_of(self, subscription_id: str) -> Owner | None:
+        """Who made a subscription; None if nobody who had signed in, or if there is none."""
+        found = self._state.by_id.get(subscription_id)
+        return None if found is None else found.subscription.owner
+
+    def has(self, subscription_id: str) -> bool:
+        return subscription_id in self._state.by_id
+
+    def rights_changed(self) -> None:
+        """What somebody may not have any more leaves what waits for it."""
+        for subscriber in list(self._state.by_id.values()):
+            self._state.stands_differently(subscriber)
+            if subscriber.withhold():
+                self._state.moved(subscriber)
+                if subscriber.follower.wants_more():
+                    self._catchup.add(subscriber.follower)
 
     # Leases
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tocsin.broker.broker import Broker
+from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.interest import Interest
 from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.runtime import Runtime
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
+from tocsin.event.subscription import Owner
 
 
 class ServicePort:
@@ -54,6 +56,14 @@ class ServicePort:
     def count_unverified_soap(self) -> None:
         """A SOAP request came with WS-Security, and nothing in it was verified."""
         self._broker.counters.soap_unverified += 1
+
+    def letter_owner(self, letter: DeadLetter) -> Owner | None:
+        """Whose subscription it is; of one that is gone, whose it was."""
+        return self._broker.letter_owner(letter)
+
+    def on_clock_change(self, call: Callable[[], None]) -> None:
+        """Have this called when the time of day is another: set, in doubt, or right again."""
+        self._broker.clock.on_change.append(call)
 
     def show_clock(self, wall_ns: int) -> None:
         """The machine's clock says this now."""

@@ -59,6 +59,9 @@ class ServiceState:
         """Those whose name begins so."""
         return {key: value for key, value in self._values.items() if key.startswith(prefix)}
 
+    def has(self, key: str) -> bool:
+        return key in self._values
+
     def keep(
         self, values: Mapping[str, bytes | None], token: Token, *, is_limited: bool = True
     ) -> None:

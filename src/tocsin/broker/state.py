@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from itertools import count
 from typing import TypeVar
 
+from tocsin.access.decision import Permit
 from tocsin.broker.counters import Counters
 from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.effects import Effect, Ended, EndStatus, Level, LogLine, Reply, Token
@@ -13,12 +14,13 @@ from tocsin.broker.interest import Interest
 from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.pending_change import PendingChange
+from tocsin.broker.permits import PermitCheck
 from tocsin.broker.subscriber import Stream, Subscriber
 from tocsin.broker.timers import Timers
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import Filter
 from tocsin.event.stored import StateChange
-from tocsin.event.subscription import Kind, definition
+from tocsin.event.subscription import Kind, Owner, definition
 from tocsin.matching.matcher import Matcher
 
 WATERMARK = "*"
@@ -36,6 +38,9 @@ MATCHING_NS_MAX = 250_000_000
 
 Name = TypeVar("Name", bound=Hashable)
 
+PermitOf = Callable[[Owner | None], Permit | None]
+"""Which events the owner of a subscription may be sent; None for every one."""
+
 
 class State:
     """The tables of a broker. Whoever changes one keeps the others in step."""
@@ -46,8 +51,10 @@ class State:
         new_id: Callable[[], str],
         jitter: Callable[[], float],
         stopwatch: Callable[[], int] = lambda: 0,
+        permit_of: PermitOf = lambda owner: None,
     ) -> None:
         self.options = options
+        self.permit_of = permit_of
         self.new_id = new_id
         self.jitter = jitter
         self.stopwatch = stopwatch
@@ -75,6 +82,13 @@ class State:
     def time_ns(self, now_ns: int) -> int:
         """The time of day; see `broker/clock.py`."""
         return now_ns + self.shift_ns
+
+    def permits_of(self, owner: Owner | None) -> PermitCheck:
+        """For a new subscription of this owner."""
+        return PermitCheck(self.permit_of(owner), self.withheld)
+
+    def withheld(self, count: int) -> None:
+        self.counters.withheld += count
 
     def new_key(self) -> int:
         return next(self._keys)
@@ -155,6 +169,7 @@ class State:
             self.interest.asks_for(reader.follower.key, reader.asks)
             return
         active = isinstance(reader, Stream) or (reader.is_active and not reader.is_missing)
+        active = active and not reader.permits.is_over()  # who may have nothing wants nothing
         self.interest.wants(reader.follower.key, reader.filter if active else None)
 
     def hold(self, seq: int) -> None:
@@ -190,6 +205,8 @@ class State:
             subscriber = self.by_id.get(subscription_id)
             if subscriber is not None:
                 self.moved(subscriber)
+        if CLOCK in change.cursors:  # without it the next start would believe any clock
+            unsaved.cursors.setdefault(CLOCK, change.cursors[CLOCK])
 
     def cursors_to_save(self, head: int) -> dict[str, int]:
         """The cursors that changed, and the watermark.

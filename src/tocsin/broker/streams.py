@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Final
+
+from tocsin.access.decision import Permit
 from tocsin.broker.catchup import Catchup
-from tocsin.broker.effects import StreamDropped, StreamOut
+from tocsin.broker.effects import StreamDropped, StreamEnded, StreamOut, StreamWithheld
+from tocsin.broker.permits import PermitCheck
 from tocsin.broker.state import State
 from tocsin.broker.subscriber import Stream
 from tocsin.errors import TooManySubscriptions
 from tocsin.event.filter import Filter
+from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
+
+TELL_WITHHELD_NS: Final = 5 * NS_PER_S  # between two notices to one reader
 
 
 class Streams:
@@ -18,13 +26,22 @@ class Streams:
         self._state = state
         self._catchup = catchup
         self._open: dict[int, Stream] = {}
+        self._untold: dict[int, None] = {}  # by number, those from which something was withheld
 
     def __len__(self) -> int:
         """How many clients have; services of the broker itself do not count."""
         return sum(stream.asks is None for stream in self._open.values())
 
+    def has(self, number: int) -> bool:
+        return number in self._open
+
     def open(
-        self, filter: Filter, after: int | None, name: str, asks: frozenset[str] | None
+        self,
+        filter: Filter,
+        after: int | None,
+        name: str,
+        asks: frozenset[str] | None = None,
+        permit: Permit | None = None,
     ) -> int:
         """Follow from `after`, or from the next event. Returns the stream's number. With `asks`,
         publishers are asked for these concepts and not for what the filter lets pass."""
@@ -37,7 +54,8 @@ class Streams:
         gone = max(state.first - 1, state.committing.trim_to)
         start = state.head if after is None else max(after, gone)
         follower = state.new_follower(min(start, state.head))
-        stream = Stream(follower.key, name, filter, follower, asks)
+        permits = PermitCheck(permit, partial(self._withheld, follower.key))
+        stream = Stream(follower.key, name, filter, follower, asks, permits=permits)
         state.enter(stream, filter)
         self._open[stream.number] = stream
         if follower.scanned_to == state.head:
@@ -55,6 +73,30 @@ class Streams:
         if stream is not None:
             self._catchup.forget(stream.follower)
             self._state.leave(stream)
+
+    def _withheld(self, number: int, count: int) -> None:
+        self._state.withheld(count)
+        self._untold[number] = None
+
+    def tell_withheld(self, now_ns: int) -> None:
+        """Notify those who may know of what was withheld from them, each now and then."""
+        if not self._untold:
+            return
+        untold, self._untold = self._untold, {}
+        for number in untold:
+            stream = self._open.get(number)
+            count = None if stream is None else stream.permits.disclosed
+            if stream is None or count is None or count == stream.told_withheld:
+                continue
+            if now_ns < stream.tells_ns:
+                again = partial(self._tell_again, number)
+                self._state.timers.at(stream.tells_ns, again)
+                continue
+            self._state.out.append(StreamWithheld(number, count - stream.told_withheld))
+            stream.told_withheld, stream.tells_ns = count, now_ns + TELL_WITHHELD_NS
+
+    def _tell_again(self, number: int, now_ns: int) -> None:
+        self._untold[number] = None
 
     def offer(self, stream: Stream, stored: Stored, direct: dict[int, list[Stored]]) -> bool:
         """A new event matched. Written at once while nothing waits; `direct` gathers a burst."""
@@ -77,7 +119,10 @@ class Streams:
     def wake(self, stream: Stream) -> None:
         """Write what waits, if the connection takes it."""
         follower = stream.follower
-        if stream.blocked or not follower.waiting:
+        if stream.blocked:
+            return
+        stream.withhold()
+        if not follower.waiting:
             return
         events = list(follower.waiting)
         follower.settle_through(events[-1].seq)
@@ -106,6 +151,16 @@ class Streams:
                 self._state.out.append(StreamDropped(stream.number, count))
                 if stream.follower.wants_more():
                     self._catchup.add(stream.follower)
+
+    def rights_changed(self) -> None:
+        """Streams whose readers may have nothing any more end; of the others, what they may not
+        have leaves what waits for them."""
+        for stream in self._open.values():
+            if stream.permits.is_over():
+                reason = "the right or the credential that it was opened with has ended"
+                self._state.out.append(StreamEnded(stream.number, reason))
+            elif stream.withhold() and stream.follower.wants_more():
+                self._catchup.add(stream.follower)
 
     def lowest_cursor(self) -> int | None:
         head = self._state.head

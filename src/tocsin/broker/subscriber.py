@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 import msgspec
 
@@ -10,9 +11,12 @@ from tocsin.broker.delivery.deadletter import Attempt
 from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.delivery.lane import Lane
 from tocsin.broker.effects import Token
+from tocsin.broker.permits import PermitCheck
 from tocsin.broker.timers import Timer
 from tocsin.event.filter import Filter
 from tocsin.event.subscription import BLACKBOARD, State, Subscription
+
+NOTHING_UNDER_WAY: Final = frozenset[int]()
 
 
 class Pull(msgspec.Struct, eq=False):
@@ -29,7 +33,9 @@ class Subscriber:
 
     __slots__ = (
         "acknowledged_dropped",
+        "acknowledged_withheld",
         "answered_dropped",
+        "answered_withheld",
         "attempts",
         "dead",
         "delivered",
@@ -44,6 +50,7 @@ class Subscriber:
         "lease",
         "lined_up",
         "next_question_ns",
+        "permits",
         "pulls",
         "refusals",
         "released",
@@ -53,8 +60,15 @@ class Subscriber:
         "wanted",
     )
 
-    def __init__(self, subscription: Subscription, filter: Filter, follower: Follower) -> None:
+    def __init__(
+        self,
+        subscription: Subscription,
+        filter: Filter,
+        follower: Follower,
+        permits: PermitCheck,
+    ) -> None:
         self.subscription = subscription
+        self.permits = permits
         self.filter = filter
         self.follower = follower
         self.lane: Lane[Subscriber] | None = None
@@ -76,6 +90,8 @@ class Subscriber:
         self.dead = 0
         self.acknowledged_dropped = 0  # of a box: what its owner has acknowledged to know
         self.answered_dropped = 0  # and what the last answer said
+        self.acknowledged_withheld = 0  # the same of what was withheld
+        self.answered_withheld = 0
         self.last_error: str | None = None
         self.last_delivered_ns: int | None = None
 
@@ -90,6 +106,10 @@ class Subscriber:
         lane = self.lane
         return lane is not None and lane.missing and self.subscription.config.mode == BLACKBOARD
 
+    def withhold(self) -> int:
+        """Take what its owner may not have any more from what waits."""
+        return self.permits.withhold(self.follower, self.in_flight)
+
     def front_is_settled(self, seq: int) -> None:
         """The waiting events up to `seq` are done with; the next one starts afresh."""
         self.follower.settle_through(seq)
@@ -102,6 +122,13 @@ class Subscriber:
             self.tried_seq = seq
             self.start_afresh()
 
+    def sink_changed(self) -> None:
+        """Its events go elsewhere: nothing that the sink before has answered counts there."""
+        self.follower.held = 0
+        self.singly_to = 0
+        self.last_error = None
+        self.start_afresh()
+
     def start_afresh(self) -> None:
         self.attempts = []
         self.refusals = 0
@@ -110,7 +137,18 @@ class Subscriber:
 class Stream:
     """An open connection that follows the log. Gone when it closes; the reader keeps its place."""
 
-    __slots__ = ("asks", "blocked", "filter", "follower", "name", "number", "streamed")
+    __slots__ = (
+        "asks",
+        "blocked",
+        "filter",
+        "follower",
+        "name",
+        "number",
+        "permits",
+        "streamed",
+        "tells_ns",
+        "told_withheld",
+    )
 
     def __init__(
         self,
@@ -119,7 +157,10 @@ class Stream:
         filter: Filter,
         follower: Follower,
         asks: frozenset[str] | None = None,
+        *,
+        permits: PermitCheck,
     ) -> None:
+        self.permits = permits
         self.number = number
         self.name = name
         self.filter = filter
@@ -127,6 +168,12 @@ class Stream:
         self.asks = asks  # in place of the filter, for those who ask what anybody wants
         self.blocked = False
         self.streamed = 0
+        self.told_withheld = 0  # of the events that were withheld, those that it was told of
+        self.tells_ns = 0  # no sooner than that it is told of more
+
+    def withhold(self) -> int:
+        """Take what its reader may not have any more from what waits."""
+        return self.permits.withhold(self.follower, NOTHING_UNDER_WAY)
 
 
 class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,6 +193,8 @@ class SubscriptionView(msgspec.Struct, frozen=True, kw_only=True):
     last_delivered_ns: int | None
     next_attempt_ns: int | None
     sink_state: str
+    withheld: int = 0  # events that it asked for, and its owner has no right to
+    tells_withheld: bool = False  # the owner may know that number
     listed: bool = True  # False of a subscriber of the blackboard while it cannot be reached
 
 
@@ -168,6 +217,8 @@ def view(subscriber: Subscriber, head: int, shift_ns: int) -> SubscriptionView:
         last_delivered_ns=subscriber.last_delivered_ns,
         next_attempt_ns=_next_attempt_ns(subscriber, shift_ns),
         sink_state=_sink_state(subscriber),
+        withheld=subscriber.permits.withheld,
+        tells_withheld=subscriber.permits.disclosed is not None,
         listed=subscriber.is_active and not subscriber.is_missing,
     )
 

@@ -105,29 +105,43 @@ def _dispatch(arguments: list[str]) -> int:
     if command is None:
         return _misplaced_option() if first.startswith("-") else _no_such_command(first)
     parsed = command_parser(first, command).parse_args(arguments[1:])
-    if getattr(parsed, "ca_file", None):
-        return _run_trusting(command, parsed)
+    if any(getattr(parsed, name, None) for name in _SIGN_IN_OPTIONS):
+        return _run_signed_in(command, parsed)
     return command.run(parsed)
 
 
-def _run_trusting(command: Command, parsed: Namespace) -> int:
-    """Run it with the --ca-file in the environment, where every connection looks for it.
+_SIGN_IN_OPTIONS = {
+    "ca_file": "TOCSIN_CA_FILE",
+    "token_file": "TOCSIN_TOKEN_FILE",
+    "client_cert": "TOCSIN_CLIENT_CERT",
+    "client_key": "TOCSIN_CLIENT_KEY",
+}
 
-    So it holds for each protocol, and for the processes that the command starts.
+
+def _run_signed_in(command: Command, parsed: Namespace) -> int:
+    """Run it with the files in the environment, where every connection looks for them.
+
+    So they hold for each protocol, and for the processes that the command starts. A variable that
+    would come before an option, or belongs to another certificate, is left out meanwhile.
     """
     import os
 
-    from tocsin.client.transport.address import CA_FILE_VARIABLE
-
-    before = os.environ.get(CA_FILE_VARIABLE)
-    os.environ[CA_FILE_VARIABLE] = os.path.abspath(parsed.ca_file)
+    concerned = (*_SIGN_IN_OPTIONS.values(), "TOCSIN_TOKEN")
+    before = {name: os.environ[name] for name in concerned if name in os.environ}
+    if parsed.token_file:
+        os.environ.pop("TOCSIN_TOKEN", None)
+    if parsed.client_cert:
+        for name in ("TOCSIN_CLIENT_KEY", "TOCSIN_TOKEN", "TOCSIN_TOKEN_FILE"):
+            os.environ.pop(name, None)
+    for name, variable in _SIGN_IN_OPTIONS.items():
+        if path := getattr(parsed, name, None):
+            os.environ[variable] = os.path.abspath(path)
     try:
         return command.run(parsed)
     finally:
-        if before is None:
-            del os.environ[CA_FILE_VARIABLE]
-        else:
-            os.environ[CA_FILE_VARIABLE] = before
+        for name in concerned:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def _misplaced_option() -> int:

@@ -28,8 +28,9 @@ Data goes to standard output, messages to standard error. Every command has `--j
 progress bar and questions appear only at a terminal; `NO_COLOR` turns colour off. The broker is the
 one of `--broker`, or else of `TOCSIN_BROKER`, or else `http://127.0.0.1:8400`. For a broker with
 TLS whose certificate is not signed by an authority of the system, `--ca-file` or `TOCSIN_CA_FILE`
-names the PEM file of its authority. A broker on this machine that does not listen yet is waited
-for: 5 seconds in all, or `TOCSIN_BROKER_WAIT_S`.
+names the PEM file of its authority. Who must sign in does so by `tocsin login`, `--token-file` or
+`--client-cert` ([signing in](signing-in.md)). A broker on this machine that does not listen yet is
+waited for: 5 seconds in all, or `TOCSIN_BROKER_WAIT_S`.
 
 | exit code | meaning |
 | --- | --- |
@@ -58,6 +59,13 @@ The file is the one that `--config` or `TOCSIN_CONFIG` names, or `./tocsin.toml`
 `TOCSIN_TABLE__KEY`, as in `TOCSIN_HTTP__ADDRESS=127.0.0.1:8500`. An unknown name is an error that
 suggests the nearest setting. `tocsin config show --origin` shows each value and its
 origin.
+"""
+
+RULES_TAIL = """\
+## [[access]], [groups] and [[quotas]]
+
+Rules and no settings: who may do what, who belongs to which group, and how much each may have and
+send. Only a file has them; [securing a broker](guide/securing.md) says how they are written.
 """
 
 ERRORS_HEAD = """\
@@ -124,8 +132,9 @@ def _meaning(action: argparse.Action) -> str:
 
 def settings() -> str:
     """Every table of the settings with its keys, defaults and reasons."""
+    tables = [each.name for each in fields(config.Settings) if each.name not in config.RULE_TABLES]
     return "\n".join(
-        [SETTINGS_HEAD, *(line for table in fields(config.Settings) for line in _table(table.name))]
+        [SETTINGS_HEAD, *(line for name in tables for line in _table(name)), RULES_TAIL]
     )
 
 
@@ -136,6 +145,8 @@ def _table(name: str) -> Iterator[str]:
     yield "| key | default | |\n| --- | --- | --- |"
     reasons = _reasons(type(group))
     for key in fields(group):
+        if f"{name}.{key.name}" in config.FILE_ONLY:
+            continue
         shown = repr(getattr(group, key.name)).replace("'", '"')
         yield f"| `{key.name}` | `{shown}` | {reasons.get(key.name, '')} |"
     yield ""

@@ -186,22 +186,39 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_broker(parser: argparse.ArgumentParser) -> None:
-    """`--broker`, `--ca-file` and `--json`, for commands that call a broker."""
+    """`--broker`, what signs in there, and `--json`, for commands that call a broker."""
     parser.add_argument(
         "--broker",
         metavar="URL",
         help="the broker's address (TOCSIN_BROKER, or else http://127.0.0.1:8400)",
     )
-    add_ca_file(parser)
+    add_sign_in(parser)
     add_json(parser)
 
 
-def add_ca_file(parser: argparse.ArgumentParser) -> None:
-    """`--ca-file`, for commands that connect by TLS."""
+def add_sign_in(parser: argparse.ArgumentParser) -> None:
+    """`--ca-file`, and what a command signs in with. There is no option for a token itself: the
+    list of processes shows those."""
     parser.add_argument(
         "--ca-file",
         metavar="FILE",
         help="PEM file of authorities to trust besides the system's, for https:// (TOCSIN_CA_FILE)",
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the token to sign in with (TOCSIN_TOKEN, TOCSIN_TOKEN_FILE, or else that "
+        "of tocsin login)",
+    )
+    parser.add_argument(
+        "--client-cert",
+        metavar="FILE",
+        help="PEM file of the certificate to sign in with, for https:// (TOCSIN_CLIENT_CERT)",
+    )
+    parser.add_argument(
+        "--client-key",
+        metavar="FILE",
+        help="PEM file of its private key, unless it is in the same file (TOCSIN_CLIENT_KEY)",
     )
 
 

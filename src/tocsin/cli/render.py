@@ -82,7 +82,10 @@ def _value(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{k} {_value(v)}" for k, v in value.items() if v is not None)
+        shown = ", ".join(f"{k} {_value(v)}" for k, v in value.items() if v is not None)
+        return shown or "none"
+    if isinstance(value, list):
+        return ", ".join(map(_value, value)) or "none"
     return str(value)
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tocsin.client.publisher import AsyncPublisher, Publisher
     from tocsin.client.resources import AsyncResources, Resources
     from tocsin.client.soap.message import Message
+    from tocsin.client.soap.security import UsernameToken, X509Signature
     from tocsin.client.wse import WseClient
     from tocsin.client.wsnt import WsntClient
 
@@ -33,8 +34,10 @@ __all__ = [
     "Message",
     "Publisher",
     "Resources",
+    "UsernameToken",
     "WseClient",
     "WsntClient",
+    "X509Signature",
 ]
 
 _HOMES = {
@@ -46,8 +49,10 @@ _HOMES = {
     "Message": "soap.message",
     "Publisher": "publisher",
     "Resources": "resources",
+    "UsernameToken": "soap.security",
     "WseClient": "wse",
     "WsntClient": "wsnt",
+    "X509Signature": "soap.security",
 }
 
 

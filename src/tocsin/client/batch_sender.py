@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from tocsin.client.event_json import BATCH_MEDIA_TYPE, EVENT_MEDIA_TYPE
 from tocsin.client.transport.connection import Connection, HttpConnection
-from tocsin.client.transport.http1 import request_bytes
 from tocsin.client.transport.refusal import Response, refusal
 from tocsin.client.transport.retry import is_transient, pauses_s, retry
 from tocsin.client.transport.runtime import run
@@ -129,11 +128,8 @@ class BatchSender:
             return
         body, kind = _body(self._waiting[0].events)
         headers = [("Content-Type", kind)]
-        address = self._connection.address
-        self._connection.send(
-            request_bytes(address, "POST", "/events", body=body, headers=headers),
-            timeout_s=self._answer_timeout_s,
-        )
+        data = self._connection.encode("POST", "/events", body=body, headers=headers)
+        self._connection.send(data, timeout_s=self._answer_timeout_s)
         self._under_way = True
 
     def _take_answer(self) -> None:

@@ -17,13 +17,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Literal, Protocol, Self, get_args
+from typing import Literal, Protocol, Self, Unpack, get_args
 
 from tocsin.client.incoming.consumed_event import ConsumedEvent, from_structured
 from tocsin.client.requests import filter_text
-from tocsin.client.transport.address import broker_address
+from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.runtime import BLOCKING, Runtime, run
 from tocsin.client.transport.sse import Message
+from tocsin.credentials.sign_in import SignIn
 from tocsin.errors import BadSetting
 
 Via = Literal["stream", "box", "push"]
@@ -51,14 +52,13 @@ class _Events:
         filter: str,
         via: Via,
         after: int | None,
-        broker: str | None,
         box: str | None,
         listen: str,
-        ca_file: str | None,
+        address: Address,
     ) -> None:
         self.closed = False
         self._ready: deque[ConsumedEvent] = deque()
-        text, address = filter_text(filter), broker_address(broker, ca_file)
+        text = filter_text(filter)
         self.source: Source
         if via == "stream":
             from tocsin.client.incoming.live import LiveStream
@@ -124,9 +124,11 @@ class Consumer:
         timeout_s: float | None = None,
         listen: str = "127.0.0.1:0",
         ca_file: str | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         self._timeout_s = timeout_s
-        self._events = _Events(BLOCKING, filter, via, after, broker, box, listen, ca_file)
+        address = broker_address(broker, ca_file, **sign_in)
+        self._events = _Events(BLOCKING, filter, via, after, box, listen, address)
         run(self._events.source.start())
 
     @property
@@ -168,10 +170,12 @@ class AsyncConsumer:
         box: str | None = None,
         listen: str = "127.0.0.1:0",
         ca_file: str | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         from tocsin.client.transport.async_runtime import ASYNC
 
-        self._events = _Events(ASYNC, filter, via, after, broker, box, listen, ca_file)
+        address = broker_address(broker, ca_file, **sign_in)
+        self._events = _Events(ASYNC, filter, via, after, box, listen, address)
 
     @property
     def box(self) -> str | None:

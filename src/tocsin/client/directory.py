@@ -8,15 +8,16 @@ with Directory() as directory:
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote
 
 from tocsin.client.closeable import Closeable
 from tocsin.client.requests import query
-from tocsin.client.transport.address import broker_address
+from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import Connection
 from tocsin.client.transport.refusal import Response
 from tocsin.client.transport.runtime import run
+from tocsin.credentials.sign_in import SignIn
 from tocsin.wire.api.directory_views import DirectoryPage, EntryInfo
 from tocsin.wire.gma.names import EventName
 
@@ -33,12 +34,15 @@ class Directory(Closeable):
 
     def __init__(
         self,
-        broker: str | None = None,
+        broker: str | Address | None = None,
         *,
         timeout_s: float = TIMEOUT_S,
         ca_file: str | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
-        self._connection = Connection(broker_address(broker, ca_file), timeout_s=timeout_s)
+        self._connection = Connection(
+            broker_address(broker, ca_file, **sign_in), timeout_s=timeout_s
+        )
 
     def close(self) -> None:
         """Close the connection; what was registered stays as long as its lease."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 
 from tocsin.client.batch_sender import (
     BATCH_BYTES_MAX,
@@ -31,6 +31,7 @@ from tocsin.client.transport.connection import Connection, HttpConnection
 
 if TYPE_CHECKING:
     from tocsin.client.background import BackgroundSender
+    from tocsin.credentials.sign_in import SignIn
 
 PATIENCE_S = 10.0
 
@@ -47,8 +48,9 @@ class Publisher(Closeable):
         in_flight_max: int = 10_000,
         patience_s: float = PATIENCE_S,
         ca_file: str | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
-        self._connection = Connection(broker_address(broker, ca_file))
+        self._connection = Connection(broker_address(broker, ca_file, **sign_in))
         self._patience_s = patience_s
         self.source = source or default_source("python")
         self._background: BackgroundSender | None = None
@@ -133,12 +135,13 @@ class AsyncPublisher:
         source: str | None = None,
         patience_s: float = PATIENCE_S,
         ca_file: str | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         import asyncio
 
         from tocsin.client.transport.async_runtime import ASYNC
 
-        address = broker_address(broker, ca_file)
+        address = broker_address(broker, ca_file, **sign_in)
         self._connection = HttpConnection(ASYNC, address, lock=asyncio.Lock())
         self._patience_s = patience_s
         self.source = source or default_source("python")

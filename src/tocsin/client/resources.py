@@ -13,25 +13,37 @@ AsyncResources has the same methods, to be awaited.
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
 from urllib.parse import quote
 
-from tocsin.client.incoming.resource_watch import ResourceChange, ResourceWatcher
+from tocsin.client.incoming.resource_watch import (
+    OnCurrent,
+    ResourceChange,
+    ResourceChanges,
+    ResourceWatcher,
+)
 from tocsin.client.requests import query
-from tocsin.client.transport.address import broker_address
+from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.connection import HttpConnection
 from tocsin.client.transport.runtime import BLOCKING, Runtime, run
+from tocsin.credentials.sign_in import SignIn
 from tocsin.wire.api.resource_views import (
+    CurrentResources,
     DiscoveryResult,
     FoundResource,
     ResourceInfo,
     ResourcesPage,
 )
 
-__all__ = ["AsyncResources", "FoundResource", "ResourceChange", "ResourceInfo", "Resources"]
+__all__ = [
+    "AsyncResources",
+    "CurrentResources",
+    "FoundResource",
+    "ResourceChange",
+    "ResourceInfo",
+    "Resources",
+]
 
 TIMEOUT_S = 60.0  # a broker answers within 30 s, whatever others do
 LEASE_S = 600.0
@@ -45,11 +57,9 @@ Values = Mapping[str, Any]
 class _Calls:
     """What both are made of: coroutines that await nothing but their runtime."""
 
-    def __init__(
-        self, runtime: Runtime, broker: str | None, timeout_s: float, ca_file: str | None
-    ) -> None:
+    def __init__(self, runtime: Runtime, address: Address, timeout_s: float) -> None:
         self.runtime = runtime
-        self.address = broker_address(broker, ca_file)
+        self.address = address
         self.http = HttpConnection(runtime, self.address, timeout_s=timeout_s)
 
     async def register(self, asked: dict[str, object]) -> ResourceInfo:
@@ -122,8 +132,9 @@ class Resources:
         *,
         timeout_s: float = TIMEOUT_S,
         ca_file: str | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
-        self._calls = _Calls(BLOCKING, broker, timeout_s, ca_file)
+        self._calls = _Calls(BLOCKING, broker_address(broker, ca_file, **sign_in), timeout_s)
 
     def __enter__(self) -> Self:
         return self
@@ -188,22 +199,30 @@ class Resources:
         return run(self._calls.find(asked))
 
     def watch(
-        self, request: str = "", *, model: Model = "static", timeout_s: float | None = None
+        self,
+        request: str = "",
+        *,
+        model: Model = "static",
+        timeout_s: float | None = None,
+        on_current: OnCurrent | None = None,
     ) -> ResourceWatch:
         """What matches, and then what comes, changes and goes, over a connection of its own.
 
         It ends at once if nothing can ever match, and `why_empty` says why. With `timeout_s` the
-        iteration ends when nothing has happened for so long.
+        iteration ends when nothing has happened for so long. `on_current` is called when all that
+        matched at the beginning has been handed out, and again after a lost connection.
         """
         watcher = ResourceWatcher(BLOCKING, request, model, self._calls.address)
-        return ResourceWatch(watcher, timeout_s)
+        return ResourceWatch(watcher, timeout_s, on_current)
 
 
 class ResourceWatch:
     """Iterate over it, in one thread; `close` it, or use it as a context manager."""
 
-    def __init__(self, watcher: ResourceWatcher, timeout_s: float | None) -> None:
-        self._changes = _Changes(watcher, timeout_s)
+    def __init__(
+        self, watcher: ResourceWatcher, timeout_s: float | None, on_current: OnCurrent | None = None
+    ) -> None:
+        self._changes = ResourceChanges(watcher, timeout_s, on_current)
 
     @property
     def is_current(self) -> bool:
@@ -235,26 +254,6 @@ class ResourceWatch:
         run(self._changes.watcher.close())
 
 
-class _Changes:
-    """The changes of a watcher, one by one."""
-
-    def __init__(self, watcher: ResourceWatcher, timeout_s: float | None) -> None:
-        self.watcher = watcher
-        self._timeout_s = timeout_s
-        self._ready: deque[ResourceChange] = deque()
-
-    async def next(self) -> ResourceChange | None:
-        """The next one; None if none came in time, or it was closed."""
-        deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
-        while not self._ready:
-            if self.watcher.closed or self.watcher.why_empty:
-                return None
-            self._ready.extend(await self.watcher.read(deadline))
-            if not self._ready and deadline is not None and time.monotonic() >= deadline:
-                return None
-        return self._ready.popleft()
-
-
 class AsyncResources:
     """The same for asyncio; one task at a time."""
 
@@ -264,10 +263,11 @@ class AsyncResources:
         *,
         timeout_s: float = TIMEOUT_S,
         ca_file: str | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         from tocsin.client.transport.async_runtime import ASYNC
 
-        self._calls = _Calls(ASYNC, broker, timeout_s, ca_file)
+        self._calls = _Calls(ASYNC, broker_address(broker, ca_file, **sign_in), timeout_s)
 
     async def __aenter__(self) -> Self:
         return self
@@ -329,18 +329,25 @@ class AsyncResources:
         return await self._calls.find(asked)
 
     def watch(
-        self, request: str = "", *, model: Model = "static", timeout_s: float | None = None
+        self,
+        request: str = "",
+        *,
+        model: Model = "static",
+        timeout_s: float | None = None,
+        on_current: OnCurrent | None = None,
     ) -> AsyncResourceWatch:
         """As `Resources.watch`, for `async for`."""
         watcher = ResourceWatcher(self._calls.runtime, request, model, self._calls.address)
-        return AsyncResourceWatch(watcher, timeout_s)
+        return AsyncResourceWatch(watcher, timeout_s, on_current)
 
 
 class AsyncResourceWatch:
     """Iterate over it, in one task; `await close()` it, or use it as a context manager."""
 
-    def __init__(self, watcher: ResourceWatcher, timeout_s: float | None) -> None:
-        self._changes = _Changes(watcher, timeout_s)
+    def __init__(
+        self, watcher: ResourceWatcher, timeout_s: float | None, on_current: OnCurrent | None = None
+    ) -> None:
+        self._changes = ResourceChanges(watcher, timeout_s, on_current)
 
     @property
     def is_current(self) -> bool:

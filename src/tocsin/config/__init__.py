@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from tocsin.config.entries import split_address
+from tocsin.config.auth_tables import AccessRules, AuthSettings, WsSecuritySettings
+from tocsin.config.certificates import CertificateSettings
+from tocsin.config.entries import OFF, is_loopback, split_address
 from tocsin.config.loader import (
     CHOICES,
     FILE_NAME,
+    FILE_ONLY,
     NOT_SETTINGS,
     PREFIX,
+    RULE_TABLES,
     Origins,
     find_file,
     keys,
     load,
+    read_rules,
 )
+from tocsin.config.openid import OpenIdSettings
+from tocsin.config.overlay_tables import OverlaySettings
 from tocsin.config.tables import (
-    OFF,
     ArchiveSettings,
     BlackboardSettings,
     BoxSettings,
@@ -26,11 +32,9 @@ from tocsin.config.tables import (
     LimitSettings,
     LogSettings,
     MonitorSettings,
-    OverlaySettings,
     PegasusSettings,
     PipelineSettings,
     Settings,
     SoapTcpSettings,
-    is_loopback,
     tables_directory,
 )

@@ -8,6 +8,8 @@ from typing import Final
 from tocsin.errors import BadSetting, TocsinError
 from tocsin.event.filter_text import parse_filter
 
+OFF = "off"  # in place of an address: there shall be no such listener
+
 
 def split_address(address: str) -> tuple[str, int] | None:
     """Host and port of an address to connect to, as in `[::1]:8403`; None if it is none."""
@@ -20,6 +22,12 @@ def split_address(address: str) -> tuple[str, int] | None:
     if not host or any(map(str.isspace, host)) or not is_number or not 0 < int(port) < 1 << 16:
         return None
     return host, int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """True if only this machine can reach a listener there."""
+    host = address.rpartition(":")[0].strip("[]")
+    return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 def _check_dialect(entry: str, origin: str) -> None:

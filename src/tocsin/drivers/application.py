@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from tocsin.access.decision import Decide, allow_all
+from tocsin.access.decision import EVERYBODY, Access, BoxAccess
+from tocsin.access.policy import Policy
 from tocsin.access.session import internal
 from tocsin.broker.log import EventStore
 from tocsin.broker.port import BrokerPort
@@ -12,6 +14,7 @@ from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.broker.recent.types import SeenTypes
 from tocsin.config import Settings
+from tocsin.drivers.access_control import AccessControl, open_access_control, quotas_of
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.disk_space import DiskSpace
@@ -39,17 +42,37 @@ class Application:
         store: EventStore,
         logger: Logger,
         beside: Application | None = None,
-        decide: Decide = allow_all,
+        access: Access | None = None,
+        *,
+        are_boxes: bool = False,
     ) -> None:
-        """`beside`: the broker of the same process whose message boxes this one holds."""
+        """`beside`: the broker of the same process whose message boxes this one holds. Without
+        `access`, the settings say who may do what. `are_boxes`: what is in this log was sent to the
+        box that it is in, and its owner may have it."""
         self.settings = settings
         self.logger = logger
         self.started_ns = time.time_ns()
         self.addresses = OwnAddresses(settings)
         least_ns = 0 if beside is None else beside.port.lower_bound_ns
-        self.node = node = Node(
-            settings, store, logger, self.addresses, lower_bound_ns=least_ns, decide=decide
+        # Until there is a broker, which knows better: subscriptions are looked at when it starts.
+        self._now_ns: Callable[[], int] = time.time_ns
+        policy = self._new_policy() if access is None and settings.sign_in_required else None
+        decides = access or policy or EVERYBODY
+        # What is in a box counts as everything else that its owner has.
+        quotas = quotas_of(settings, policy) if beside is None else beside.access_control.quotas
+        self.node: Node = Node(
+            settings,
+            store,
+            logger,
+            self.addresses,
+            lower_bound_ns=least_ns,
+            access=BoxAccess(decides) if are_boxes else decides,
+            quotas=quotas,
         )
+        node = self.node
+        self._now_ns = node.now_ns
+        self.access_control: AccessControl = open_access_control(node, policy, quotas, settings)
+        self.access_control.service.reload(settings.access.rules, dict(settings.access.groups))
         port = node.port
         self.port: BrokerPort = port
         self.clock: ClockWatch = ClockWatch(port) if beside is None else beside.clock
@@ -57,24 +80,35 @@ class Application:
             self.clock.add(port)
         self.latest = Latest(port.runtime, node.recent)
         self.topics = SeenTopics(port.runtime, node.recent)
-        self.types = SeenTypes(port.runtime, port.head)
+        self.types = SeenTypes(port.runtime, port.head, node.recent)
         self.board = Board(port)
-        reliable = ReliableSender(port)
-        node.pusher.soap.reliably = reliable.send
-        observers = node.observers
-        observers.committed.extend([self.types.add, self.topics.counts.add])
-        observers.interest_changed.append(self.board.interest_changed)
-        observers.stopped.extend([self.clock.close, self.board.close])
-        observers.sent.append(reliable.close)
+        self._observe(node, ReliableSender(port))
         self.disk_space = DiskSpace(port, settings)
+        # Of what else is looked after.
+        self.complaints: list[Callable[[], list[str]]] = [self.access_control.complaints]
         self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
         self.archiver: Archiver | None = None  # the same
         self.discovery: ResourceDiscovery | None = None  # the same
         self.links: Links | None = None  # the same
 
+    def _observe(self, node: Node, reliable: ReliableSender) -> None:
+        """Have everything that keeps step with the node called by it."""
+        node.pusher.soap.reliably = reliable.send
+        observers = node.observers
+        observers.committed.extend([self.types.add, self.topics.counts.add])
+        observers.interest_changed.append(self.board.interest_changed)
+        observers.stopped.extend([self.clock.close, self.board.close])
+        observers.stopped.append(self.access_control.service.close)
+        observers.sent.append(reliable.close)
+
+    def _new_policy(self) -> Policy:
+        contact = self.settings.auth.contact
+        return Policy(lambda: self._now_ns(), contact=contact, steady_ns=time.monotonic_ns)
+
     def health(self) -> Health:
         node, clock = self.node, self.clock.complaints()
         beside = clock + ([] if self.archiver is None else self.archiver.complaints())
+        beside += [complaint for of in self.complaints for complaint in of()]
         jump_ns = self.port.clock_status(internal("health")).jump_ns
         full, jump_s = self.disk_space.reason, 0.0 if clock else jump_ns / 1e9
         return health_of(node.failure, full, jump_s, beside, stopping=node.stopping)
@@ -92,11 +126,13 @@ class Application:
     def rest_context(self, directory: Directory, performance: PerformanceService) -> RestContext:
         """To be asked for when there is a monitor, an archiver and discovery, if there shall be."""
         node, not_own = self.node, self.addresses.check_not_own
+        seal = node.secrets.seal
         return RestContext(
             port=self.port,
+            access=self.access_control,
             settings=self.settings,
             addresses=self.addresses,
-            subscriptions=Subscriptions(self.port, node.sinks, node.rules, not_own),
+            subscriptions=Subscriptions(self.port, node.sinks, node.rules, not_own, seal),
             board=self.board,
             directory=directory,
             discovery=self.discovery,
@@ -113,8 +149,11 @@ class Application:
 
     async def close(self) -> None:
         """After the listeners."""
+        await self.access_control.close()
         if self.archiver is not None:
             await self.archiver.close()
         if self.monitor is not None:
             await self.monitor.close()
         await self.node.close()
+        if self.access_control.audit is not None:
+            await self.access_control.audit.close()  # last: until then something may be decided

@@ -10,18 +10,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import signal
-import ssl
 import sys
 from dataclasses import replace
 from typing import Final
 
 import uvloop
 
-from tocsin.access.decision import Decide, allow_all
+from tocsin.access.decision import Access
 from tocsin.access.session import Session
-from tocsin.broker.port import Replier
-from tocsin.config import OFF, Settings, is_loopback
+from tocsin.broker.engine import Replier
+from tocsin.config import OFF, Settings
+from tocsin.drivers.access_control import check_exposure, ensure_administrator
 from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.broker_tls import BrokerTls, broker_tls, watch_certificates
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.listener import HttpListener
@@ -30,8 +31,7 @@ from tocsin.drivers.logger import Logger
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
 from tocsin.drivers.soap_services import MailboxNode, soap_context
 from tocsin.drivers.stores import accept_losses, accept_the_clock
-from tocsin.drivers.tls import listener_context
-from tocsin.errors import NoSuchPath, NotOpenToTheWorld
+from tocsin.errors import NoSuchPath
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
 from tocsin.services.soap.call import Answer
@@ -78,17 +78,12 @@ def run(
     *,
     accept_loss: bool = False,
     accept_clock: bool = False,
-    decide: Decide = allow_all,
+    access: Access | None = None,
 ) -> int:
     """Serve boxes until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
     address = settings.http.address
     host_and_port(address)
-    if not is_loopback(address) and not settings.http.open:
-        raise NotOpenToTheWorld(
-            f"{address} can be reached from elsewhere, and nothing protects it",
-            remedy="Listen on 127.0.0.1, or add --open if you want that.",
-        )
-    tls = listener_context(settings.http)
+    tls = broker_tls(settings)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
     # No other server: so its address is not asked whether it is open to the world.
@@ -98,36 +93,52 @@ def run(
         overlay=replace(settings.overlay, address=OFF),
     )
     logger = logger or Logger()
+    check_exposure(settings, logger)
     if accept_loss:
         accept_losses(settings.log, logger)
     if accept_clock:
         accept_the_clock(settings.log, logger)
-    return uvloop.run(_serve(within_descriptors(settings), ready, logger, tls, decide))
+    return uvloop.run(_serve(within_descriptors(settings), ready, logger, tls, access))
 
 
 async def _serve(
-    settings: Settings, ready: Ready, logger: Logger, tls: ssl.SSLContext | None, decide: Decide
+    settings: Settings,
+    ready: Ready,
+    logger: Logger,
+    tls: BrokerTls,
+    access: Access | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    boxes = MailboxNode(settings, logger, decide=decide)
+    boxes = MailboxNode(settings, logger, access=access)
     app = boxes.open()
     node = app.node
-    dispatcher = mailbox_dispatcher(soap_context(app), boxes.mailboxes)
+    dispatcher = mailbox_dispatcher(soap_context(app, tls.peers), boxes.mailboxes)
     server = MailboxListener(boxes, dispatcher.answer)
+    reload = watch_certificates(tls, app)
     try:
-        await server.open(settings.http.address, tls)
+        await app.access_control.start()
+        await server.open(settings.http.address, tls.listeners)
         app.addresses.http = server.address
         app.addresses.listeners = {"http": server.address}
-        ready({"ready": True, "http": server.address} | ({} if tls is None else {"tls": True}))
+        said: dict[str, object] = {"ready": True, "http": server.address}
+        if tls.listeners is not None:
+            said["tls"] = True
+        if app.access_control.sign_in is not None:
+            token = await ensure_administrator(
+                app.access_control, app.settings.log.directory, logger
+            )
+            said["admin_token"] = str(token)
+        ready(said)
         waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
     finally:
         node.stopping = True
+        reload.close()
         await server.close()
         dispatcher.close()
         await boxes.close()

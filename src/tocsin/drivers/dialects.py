@@ -15,6 +15,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.config import OFF, Settings
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
+from tocsin.drivers.frames.listener import FramesListener
 from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.listener import listen as listen_http
 from tocsin.drivers.http.rest.context import RestContext
@@ -24,6 +25,7 @@ from tocsin.drivers.pegasus.listener import listener_limits
 from tocsin.drivers.plugins import BUILT_IN, DIALECTS, plugins
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
+from tocsin.drivers.stream_listener import StreamListener
 from tocsin.errors import BadSetting
 from tocsin.services.performance.service import Addresses
 from tocsin.services.performance.session import ARCHIVE
@@ -87,6 +89,9 @@ async def open_dialects(context: DialectContext) -> None:
 
 async def _open(context: DialectContext, opener: Dialect) -> None:
     opened = await opener(context)
+    for listener in [*opened.values(), *context.listeners.values()]:
+        if isinstance(listener, StreamListener | FramesListener):
+            listener.quotas = context.built_in.rest.access.connection_quotas
     taken = opened.keys() & context.listeners.keys()
     context.listeners.update({name: each for name, each in opened.items() if name not in taken})
     if taken:

@@ -12,15 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tocsin.access.decision import Decide, allow_all
+from tocsin.access.decision import EVERYBODY, Access, Action
+from tocsin.access.quotas import WITHOUT_QUOTAS, Quotas
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.follower import weight
 from tocsin.broker.delivery.outcome import Failed, Outcome
+from tocsin.broker.engine import StreamSink
+from tocsin.broker.limited_port import open_port
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.port import BrokerPort, StreamSink
 from tocsin.broker.recent.events import Recent
 from tocsin.broker.retention import retention_reach
 from tocsin.broker.snapshot import load_snapshot
@@ -34,6 +36,7 @@ from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.push.sinks import installed_sinks
 from tocsin.drivers.runtime import LoopRuntime
+from tocsin.drivers.secret_box import SecretBox
 from tocsin.drivers.tls import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.stored import Stored
@@ -41,6 +44,7 @@ from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 T = TypeVar("T")
 
+STREAM_EFFECTS = do.StreamOut | do.StreamDropped | do.StreamWithheld | do.StreamEnded
 CLOSING_S = 0.5  # for what is under way to the disk when the broker stops; then, for goodbyes
 
 
@@ -68,7 +72,8 @@ class Node:
         addresses: OwnAddresses,
         *,
         lower_bound_ns: int = 0,
-        decide: Decide = allow_all,
+        access: Access = EVERYBODY,
+        quotas: Quotas = WITHOUT_QUOTAS,
     ) -> None:
         """`lower_bound_ns`: it is not earlier than that, whatever the clock says."""
         self.loop = asyncio.get_running_loop()
@@ -76,9 +81,10 @@ class Node:
         self.stopping = False
         self.failure: TocsinError | None = None
         self.failed = asyncio.Event()
-        self._addresses = addresses
+        self._addresses, self._access = addresses, access
         self._clock = SteadyClock()
         self.rules, self.sinks = sink_rules(settings), installed_sinks()
+        self.secrets = SecretBox(settings.log.directory)
         self.broker = self._recovered(settings.broker_options(), store, lower_bound_ns)
         self._store = store
         self._writer = Writer(store, self.loop, self._written)
@@ -86,7 +92,7 @@ class Node:
         self.pusher = self._new_pusher(settings.delivery)
         self.http_client = HttpClient(self.pusher)
         self.runtime = LoopRuntime(self, self.http_client.post)
-        self.port = BrokerPort(self.broker, self, decide)
+        self.port = open_port(self.broker, self, access, quotas)
         self.observers = Observers()
         self._interest = self.broker.interest.version
         self.recent = Recent(self.broker.head)
@@ -107,6 +113,7 @@ class Node:
             stopwatch=time.perf_counter_ns,
             is_trusted=lambda sink: self.sinks.is_trusted(sink, self.rules),
             addresses_of=lambda sink: self.pusher.addresses_of(sink),
+            permit_of=lambda owner: self._access.permit(owner, Action.SUBSCRIBE),
         )
         broker.recover(
             load_snapshot(store, options), self._clock.now_ns(), lower_bound_ns=lower_bound_ns
@@ -115,9 +122,11 @@ class Node:
 
     def _new_pusher(self, delivery: DeliverySettings) -> Pusher:
         options = PushOptions(self.rules, sinks_open_max=delivery.sinks_open_max)
-        named = delivery.ca_file
-        tls = sink_context(named) if named else None  # else made for the first https sink
-        return Pusher(self.loop, options, self.note, sinks=self.sinks, tls=tls)
+        is_named = delivery.ca_file or delivery.client_certificate
+        tls = sink_context(delivery) if is_named else None  # else made for the first https sink
+        return Pusher(
+            self.loop, options, self.note, sinks=self.sinks, tls=tls, unseal=self.secrets.unseal
+        )
 
     # What the port calls
 
@@ -131,6 +140,11 @@ class Node:
     async def read(self, work: Callable[[StoreReader], T]) -> T:
         """Ask the log something, in the thread for that."""
         return await self._readers.ask(work)
+
+    def rights_changed(self) -> None:
+        """Rules, tokens or revoked credentials are others than before."""
+        self.broker.rights_changed()
+        self.schedule_run()
 
     def attach(self, stream: int, sink: StreamSink) -> None:
         """What the broker writes to the stream goes there."""
@@ -152,6 +166,8 @@ class Node:
             do.Handshake: self._handshake,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
+            do.StreamWithheld: self._stream_withheld,
+            do.StreamEnded: self._stream_ended,
             do.Ended: self._ended,
             do.LogLine: lambda effect: self.note(effect.level, effect.message, **effect.fields),
             do.Stop: self._stop,
@@ -188,7 +204,7 @@ class Node:
         if isinstance(effect, do.Push):
             failed = Failed(f"sending failed: {error!r}", reachable=True)
             self.loop.call_soon(self._pushed, effect.lane, failed)
-        elif isinstance(effect, do.StreamOut | do.StreamDropped):
+        elif isinstance(effect, STREAM_EFFECTS):
             self.port.close_stream(effect.stream)
         elif not isinstance(effect, do.Reply | do.LogLine | do.Ended | do.CloseSubscription):
             self._bug(error)
@@ -324,6 +340,16 @@ class Node:
         sink = self._streams.get(effect.stream)
         if sink is not None:
             sink.dropped(effect.dropped)
+
+    def _stream_withheld(self, effect: do.StreamWithheld) -> None:
+        sink = self._streams.get(effect.stream)
+        if sink is not None:
+            sink.withheld(effect.withheld)
+
+    def _stream_ended(self, effect: do.StreamEnded) -> None:
+        sink = self._streams.get(effect.stream)
+        if sink is not None:
+            sink.end(effect.reason)
 
     def _ended(self, effect: do.Ended) -> None:
         for listener in self.observers.ended:

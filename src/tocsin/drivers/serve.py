@@ -7,7 +7,6 @@ import gc
 import resource
 import signal
 import socket
-import ssl
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,14 +14,17 @@ from dataclasses import replace
 
 import uvloop
 
-from tocsin.access.decision import Decide, allow_all
+from tocsin.access.decision import Access
 from tocsin.broker.log import EventStore
-from tocsin.config import Settings, is_loopback
+from tocsin.config import Settings
+from tocsin.drivers.access_control import check_exposure, ensure_administrator
 from tocsin.drivers.application import Application
 from tocsin.drivers.archive.archiver import Archiver, open_archiver
 from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.broker_tls import BrokerTls, broker_tls, watch_certificates
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
+from tocsin.drivers.former_secrets import seal_former_secrets
 from tocsin.drivers.http.connection_limiter import long_lived_max
 from tocsin.drivers.link.links import Links
 from tocsin.drivers.logger import Logger
@@ -30,9 +32,8 @@ from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.stores import accept_losses, accept_the_clock, has_log_reader, open_store
-from tocsin.drivers.tls import authorities_context, listener_context, sink_context
 from tocsin.drivers.zones import zone_offset_s
-from tocsin.errors import NotOpenToTheWorld, TocsinError
+from tocsin.errors import TocsinError
 from tocsin.services.directory.directory import Directory, Offering
 from tocsin.services.discovery.factory import open_discovery
 from tocsin.services.link.identity import ids_of
@@ -67,22 +68,14 @@ def run(
     *,
     accept_loss: bool = False,
     accept_clock: bool = False,
-    decide: Decide = allow_all,
+    access: Access | None = None,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT. Returns the exit code; raises what stops the start."""
     logger = logger or Logger()
-    for setting, address in settings.addresses().items():
+    for address in settings.addresses().values():
         host_and_port(address)  # first: what is no address is open to nobody
-        if not is_loopback(address) and not settings.http.open:
-            raise NotOpenToTheWorld(
-                f"{address} ({setting}) can be reached from elsewhere, and nothing protects it",
-                remedy="Listen on 127.0.0.1, or add --open if you want that.",
-            )
-    tls = listener_context(settings.http)
-    if settings.delivery.ca_file:
-        sink_context(settings.delivery.ca_file)  # for what may be wrong with it
-    if settings.overlay.ca_file:
-        authorities_context("overlay.ca_file", settings.overlay.ca_file)  # the same
+    check_exposure(settings, logger)
+    tls = broker_tls(settings)
     use_ontology(settings.blackboard.ontology)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
@@ -92,7 +85,7 @@ def run(
     if accept_clock:
         accept_the_clock(settings.log, logger)
     store = open_store(settings.log, logger)
-    return uvloop.run(_serve(settings, store, ready, logger, tls, decide))
+    return uvloop.run(_serve(settings, store, ready, logger, tls, access))
 
 
 def within_descriptors(settings: Settings) -> Settings:
@@ -140,18 +133,25 @@ async def _serve(
     store: EventStore,
     ready: Ready,
     logger: Logger,
-    tls: ssl.SSLContext | None,
-    decide: Decide,
+    tls: BrokerTls,
+    access: Access | None,
 ) -> int:
     loop = asyncio.get_running_loop()
     stop_requested = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
-    app = Application(settings, store, logger, decide=decide)
-    node, directory, soap = app.node, Directory(app.port), SoapServices(app)
+    app = Application(settings, store, logger, access=access)
+    node, directory, soap = app.node, Directory(app.port), SoapServices(app, tls.peers)
     performance = app.performance_service()
     listeners: Listeners = {}
+    secured: dict[str, object] = {}
+    reload = watch_certificates(tls, app)
     try:
+        await app.access_control.start()
+        if app.access_control.sign_in is not None:
+            token = await ensure_administrator(app.access_control, settings.log.directory, logger)
+            secured["admin_token"] = str(token)
+        await seal_former_secrets(app.port, node.secrets, node.note)
         app.monitor = open_monitor(app.port, settings)
         app.archiver = _open_archiver(app, directory)
         ids = await ids_of(app.port)
@@ -159,26 +159,32 @@ async def _serve(
             app.port, ids.broker, zone_offset_s, settings.overlay.discovery_options()
         )
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-        app.links = links = Links(app.port, app.discovery, ids, settings, budget)
+        app.links = links = Links(app.port, app.discovery, ids, settings, budget, tls.links)
         rest = app.rest_context(directory, performance)
         ours = BuiltIn(rest, soap, links, node.rules.trusted)
         await open_dialects(
-            DialectContext(app.port, settings, tls, budget, node.note, ours, listeners=listeners)
+            DialectContext(
+                app.port, settings, tls.listeners, budget, node.note, ours, listeners=listeners
+            )
         )
         _list_ourselves(app, performance.addresses, directory)
         await links.start()
     except BaseException:
+        reload.close()
         await _close(listeners, app, soap)
         raise
     note_room(settings, node.note)
     gc.freeze()  # what the start made stays; no collection need look at it again
     addresses = {name: each.address for name, each in listeners.items() if name != "datagrams"}
     app.addresses.listeners = addresses
-    ready({"ready": True, **addresses} | ({} if tls is None else {"tls": True}))
+    ready(
+        {"ready": True, **addresses, **secured} | ({} if tls.listeners is None else {"tls": True})
+    )
     waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     for wait in waits:
         wait.cancel()
+    reload.close()
     await _close(listeners, app, soap)
     return _exit_code(node.failure)
 

@@ -8,25 +8,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from tocsin.access.decision import Decide, allow_all
+from tocsin.access.decision import Access
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
 from tocsin.drivers.application import Application
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.stores import BOXES_DIRECTORY, open_store
 from tocsin.errors import TocsinError
+from tocsin.event.instant import NS_PER_S
 from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
 from tocsin.services.soap.consumers import ConsumerRules
 from tocsin.services.soap.context import SoapContext, SoapOptions
 from tocsin.services.soap.dispatcher import Dispatcher
+from tocsin.services.soap.message_sign_in import (
+    CertificateCheck,
+    MessageSignIn,
+    MessageSignInOptions,
+)
 from tocsin.services.soap_services import broker_dispatcher
 
 TAKEN_KEPT_S: Final = 60.0  # what was taken is gone from the disk so much later, at the latest
 
 
-def soap_context(app: Application) -> SoapContext:
-    """What the services are given of the process."""
+def soap_context(app: Application, certificates: CertificateCheck | None = None) -> SoapContext:
+    """What the services are given of the process. Without `certificates`, nobody signs in by one
+    that a message carries."""
     settings, node = app.settings, app.node
     options = SoapOptions(
         event_limits=settings.event_limits(),
@@ -42,7 +49,31 @@ def soap_context(app: Application) -> SoapContext:
         topics=app.topics,
         latest=app.latest.on,
         on_ended=node.observers.ended.append,
+        security=_message_sign_in(app, certificates),
     )
+
+
+def _message_sign_in(
+    app: Application, certificates: CertificateCheck | None
+) -> MessageSignIn | None:
+    sign_in, settings = app.access_control.sign_in, app.settings.ws_security
+    if sign_in is None:
+        return None
+    options = MessageSignInOptions(
+        sha1=settings.sha1,
+        age_ns=int(settings.age_s * NS_PER_S),
+        skew_ns=int(settings.skew_s * NS_PER_S),
+        seen_max=settings.seen_max,
+        tls_in_front=settings.tls_in_front,
+    )
+    signatures = None
+    if certificates is not None:
+        # Imported only here: the libraries for it take a tenth of a second to load.
+        from tocsin.services.soap.signature_check import SiteSignatures
+
+        signatures = SiteSignatures(certificates, options.signatures, options.digests)
+    refused = app.access_control.sign_in_failed
+    return MessageSignIn(app.port.runtime, sign_in, signatures, options, refused)
 
 
 class MailboxNode:
@@ -54,7 +85,7 @@ class MailboxNode:
         logger: Logger,
         on_failure: Callable[[TocsinError], None] | None = None,
         beside: Application | None = None,
-        decide: Decide = allow_all,
+        access: Access | None = None,
     ) -> None:
         """`on_failure` is called if the disk fails: after that no box answers any more. `beside`
         is the broker of this process, if there is one."""
@@ -62,7 +93,7 @@ class MailboxNode:
         self._logger = logger
         self._on_failure = on_failure
         self._beside = beside
-        self._decide = decide
+        self._access = access
         self._watch: asyncio.Task[None] | None = None
         self._app: Application | None = None
         self._is_closed = False
@@ -86,7 +117,9 @@ class MailboxNode:
 
     def _open_port(self) -> BrokerPort:
         store = open_store(self._settings.log, self._logger)
-        app = Application(self._settings, store, self._logger, self._beside, self._decide)
+        app = Application(
+            self._settings, store, self._logger, self._beside, self._access, are_boxes=True
+        )
         self._app = app
         self._watch = app.node.loop.create_task(self._report_failure(app))
         return app.port
@@ -108,11 +141,13 @@ class MailboxNode:
 class SoapServices:
     """All SOAP services of a broker, from their start to their end."""
 
-    def __init__(self, app: Application) -> None:
+    def __init__(self, app: Application, certificates: CertificateCheck | None = None) -> None:
         node = app.node
         # A broker whose boxes are on a failing disk stops, as with its own log.
-        self.boxes = MailboxNode(app.settings, app.logger, node.fail, app, app.port.check)
-        self.dispatcher: Dispatcher = broker_dispatcher(soap_context(app), self.boxes.mailboxes)
+        self.boxes = MailboxNode(app.settings, app.logger, node.fail, app, app.port.access)
+        self.dispatcher: Dispatcher = broker_dispatcher(
+            soap_context(app, certificates), self.boxes.mailboxes
+        )
         self.answer = self.dispatcher.answer
         self._own_boxes = OwnBoxes(app.port.runtime, self.answer)
         node.pusher.soap.into_boxes = self._own_boxes.send

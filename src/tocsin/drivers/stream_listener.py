@@ -8,10 +8,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, Protocol, TypeVar
 
+from tocsin.access.session import Session as AccessSession
+from tocsin.access.session import anonymous
 from tocsin.drivers.bind_address import host_and_port, why_not
+from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.peers import Peers
-from tocsin.errors import BadSetting
+from tocsin.drivers.site_context import certificate_session
+from tocsin.errors import BadSetting, NotSignedIn, QuotaReached
 
 BACKLOG: Final = 1_024
 READ_BYTES: Final = 64 << 10
@@ -42,7 +46,9 @@ class StreamListener(ABC, Generic[S]):
     """An open listener, and its connections."""
 
     flag: str  # that sets its address
+    endpoint: str  # in sessions
     name: str  # in messages
+    quotas: ConnectionQuotas | None = None  # of connections; None where there are none
 
     def __init__(
         self, connections_max: int, per_peer_max: int, note: WriteLog, peer_connected: PeerConnected
@@ -60,8 +66,10 @@ class StreamListener(ABC, Generic[S]):
         self.port = 0
 
     @abstractmethod
-    def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> S:
-        """A peer connected."""
+    def _session(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, caller: AccessSession
+    ) -> S:
+        """A peer connected, and this is who it is."""
 
     @abstractmethod
     async def _serve(self, session: S, writer: asyncio.StreamWriter) -> None:
@@ -118,11 +126,39 @@ class StreamListener(ABC, Generic[S]):
         if not self._peers.enter(host):
             self._refuse(writer, "limits.connections_per_peer_max")
             return
-        session = self._session(reader, writer)
+        caller = self._caller(writer, socket_name(name))
+        if caller is None:
+            self._peers.leave(host)
+            self.refused += 1
+            writer.transport.abort()
+            return
+        session = self._session(reader, writer, caller)
         task = asyncio.get_running_loop().create_task(self._serve(session, writer))
         self._sessions[task] = session
         task.add_done_callback(self._forget)
-        task.add_done_callback(lambda _: self._peers.leave(host))
+        task.add_done_callback(lambda _: self._left(writer, host))
+
+    def _caller(self, connection: asyncio.StreamWriter, peer: str) -> AccessSession | None:
+        """Who connected; None if he may not, which is noted with the reason."""
+        try:
+            caller = certificate_session(
+                anonymous(self.endpoint, peer), connection.get_extra_info("ssl_object")
+            )
+            if self.quotas is not None:
+                self.quotas.connected(connection, caller)
+        except NotSignedIn:  # which was noted, with what is wrong with it
+            return None
+        except QuotaReached as error:
+            if not self._full:
+                self._full = True  # as with the listener's own limits
+                self._note("warning", error.problem, listener=self.name, peer=peer)
+            return None
+        return caller
+
+    def _left(self, connection: asyncio.StreamWriter, host: str) -> None:
+        self._peers.leave(host)
+        if self.quotas is not None:
+            self.quotas.lost(connection)
 
     def _refuse(self, writer: asyncio.StreamWriter, limit: str) -> None:
         self.refused += 1

@@ -11,6 +11,15 @@ clients reaching a broker, T7 the pipeline on Spark, T80 links between brokers.
 
 from __future__ import annotations
 
+from tocsin.errors.access import (
+    BadCredential,
+    BadRight,
+    NoAuditLog,
+    NoSuchCredential,
+    NotAllowed,
+    NotSignedIn,
+    QuotaReached,
+)
 from tocsin.errors.archive import (
     ArchiveFileGone,
     ArchiveFileNotRead,
@@ -87,7 +96,6 @@ from tocsin.errors.requests import (
     HeadTooLarge,
     InternalError,
     NoSuchPath,
-    NotAllowed,
     ShuttingDown,
     TooLarge,
     TooSlow,

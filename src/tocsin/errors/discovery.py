@@ -16,7 +16,11 @@ class BadDiscovery(TocsinError):
 
 
 class NoSuchResource(TocsinError):
-    """No resource of this name is registered here: never, withdrawn, or its lease has ended."""
+    """No resource of this id is registered at this broker.
+
+    It was never registered, was withdrawn, or its lease has ended: register it again. Or it is
+    registered at another broker, which is the only one that changes and withdraws it.
+    """
 
     code = "T351"
     http_status = 404
@@ -24,7 +28,7 @@ class NoSuchResource(TocsinError):
 
 
 class NoSuchDiscovery(TocsinError):
-    """No discovery of this name runs here: it never existed, has ended, or was cancelled."""
+    """No continuous request of this id runs here: it never existed, has ended, or was cancelled."""
 
     code = "T352"
     http_status = 404

@@ -92,6 +92,17 @@ class NotAcknowledged(TocsinError):
     code = "T810"
 
 
+# What can be done at the side that was refused, for each code of the other.
+_REFUSED_REMEDIES = {
+    "T802": "Update the older of the two brokers.",
+    "T803": "Remove one --peer on the way; or make it a standby, as in --peer FIRST,STANDBY.",
+    "T804": "--peer names this broker itself, or a copy of its data directory: remove it, or start "
+    "the copy with an empty one.",
+    "T805": "If it stays, a data directory was copied: start the copy with an empty one.",
+    "T811": "If this broker was restored from a backup, run `tocsin overlay forget ID` there.",
+}
+
+
 class LinkRefused(TocsinError):
     """The other broker refused the link. Its code is in the message; `tocsin explain` has it."""
 
@@ -105,7 +116,9 @@ class LinkRefused(TocsinError):
         """What the other broker said."""
         refusal = cls(
             f"the other broker refused the link: {reason} [{refusal_code}]",
-            remedy="Its log has more about it. This broker tries again by itself.",
+            remedy=_REFUSED_REMEDIES.get(
+                refusal_code, "Its log has more about it. This broker tries again by itself."
+            ),
         )
         refusal.refusal_code = refusal_code
         return refusal

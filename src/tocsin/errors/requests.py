@@ -119,11 +119,3 @@ class BrokenConversation(TocsinError):
     """
 
     code = "T214"
-
-
-class NotAllowed(TocsinError):
-    """The caller has no right to do this. Nothing was changed, and nothing was read."""
-
-    code = "T215"
-    http_status = 403
-    exit_code = 4

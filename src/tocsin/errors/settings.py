@@ -17,10 +17,10 @@ class BadSetting(TocsinError):
 
 
 class NotOpenToTheWorld(TocsinError):
-    """The broker was asked to listen beyond this machine without protection.
+    """The broker was asked to listen beyond this machine with `auth.mode = open`.
 
-    Anybody who can reach the address could then publish and subscribe. Listen on 127.0.0.1 and put
-    a TLS proxy with authentication in front, or say `--open` to accept it.
+    Everybody who can reach the address could then publish, subscribe, read and manage. Leave the
+    mode out, so that clients must sign in, or say `--open` to accept it.
     """
 
     code = "T002"

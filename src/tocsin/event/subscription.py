@@ -28,12 +28,21 @@ class Kind(Enum):
     LINK = "link"  # to a neighbour in the overlay, by its link
 
 
+class SinkCredential(msgspec.Struct, frozen=True):
+    """What a sink wants to see with each request: its kind, which is shown, and the line of the
+    request, which is sealed from the moment it was read and opened only to be sent."""
+
+    kind: str  # bearer, basic or header
+    sealed: str
+
+
 class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a subscriber may set about delivery; `config` in the JSON of the API."""
 
     mode: str = "binary"  # or structured, where batch is 1; or blackboard
     batch: int = 1  # events in one POST; more than one makes it a CloudEvents batch
-    secret: str | None = None  # Standard Webhooks signing secret, never shown again
+    secret: str | None = None  # Standard Webhooks signing secret, sealed, never shown again
+    credential: SinkCredential | None = None
     attempts: int | None = None  # answered refusals before an event is a dead letter
     timeout_s: float | None = None  # how long the sink may take to answer
     backlog: int | None = None  # waiting events kept; the oldest are dropped past it, and counted
@@ -62,6 +71,19 @@ class SoapTerms(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     expires_as: str = "duration"  # how its times are written; or dateTime, milliseconds
 
 
+class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who made something, as it is kept with it: that decides what it gets from then on."""
+
+    name: str
+    groups: tuple[str, ...] = ()  # those that the credential named
+    credential: str = ""  # its key, as in token/4f2a; empty without one
+    is_internal: bool = False  # the broker itself
+
+
+SOMEBODY = Owner("anonymous")
+"""Of what is there, and of which nobody knows who made it."""
+
+
 class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription as it is kept: everything but its place in the log."""
 
@@ -77,6 +99,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     rate_per_minute: int | None = None  # what the sink allowed in its handshake
     soap: SoapTerms | None = None  # of one that was made by SOAP
     neighbour: str | None = None  # of a link: the id of the broker at its other end
+    owner: Owner | None = None  # None: somebody who had not signed in
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +111,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     filter: Filter | None = None  # the same, ready to use
     sink: str | None = None
     config: Config | None = None
+    owner: Owner | None = None  # whose it is from now on, or by which credential
     is_there: bool = False  # it was its own sink that asked: no need to wait with the next try
 
 

@@ -48,6 +48,9 @@ class TocsinPlugin(SchedulerPlugin):
         version: str | None = None,
         client: str | None = None,
         spool: str | None = None,
+        token_file: str | None = None,
+        client_certificate: str | None = None,
+        client_key: str | None = None,
     ) -> None:
         self.name = f"tocsin-{client}" if client else "tocsin"
         self.workflow = workflow
@@ -56,6 +59,10 @@ class TocsinPlugin(SchedulerPlugin):
         self.per: Per = per
         self.client = client
         self.spool = spool
+        # Names of files at the scheduler: a token itself would travel there in clear.
+        self.token_file = token_file
+        self.client_certificate = client_certificate
+        self.client_key = client_key
         # Here is where the program is known, and who runs it; the scheduler may be far away.
         script, made = script_facts(main_script(), DiskFiles("."))
         self.about = {
@@ -76,6 +83,9 @@ class TocsinPlugin(SchedulerPlugin):
             "per",
             "client",
             "spool",
+            "token_file",
+            "client_certificate",
+            "client_key",
             "about",
             "faults",
         )
@@ -87,7 +97,14 @@ class TocsinPlugin(SchedulerPlugin):
         about = {**engine, **self.about}
         self._runs = DaskRuns(self.workflow, self.run_id, self.per, HEARTBEAT_S, about)
         spool = Path(self.spool) if self.spool else None
-        self._outbox = Outbox(self.broker, source=f"/engines/{ENGINE}", spool=spool)
+        self._outbox = Outbox(
+            self.broker,
+            source=f"/engines/{ENGINE}",
+            spool=spool,
+            token_file=self.token_file,
+            client_certificate=self.client_certificate,
+            client_key=self.client_key,
+        )
         self._ticking = asyncio.create_task(self._tick())
 
     async def close(self) -> None:

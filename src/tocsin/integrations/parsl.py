@@ -28,7 +28,8 @@ class TocsinMonitoring(MonitoringHub):
     """A monitoring hub without a database, unless one is wanted as well.
 
     Parsl's own arguments mean what they mean there; `database` keeps Parsl's database too, where
-    `logging_endpoint` says. Nothing here raises into Parsl or waits for the broker.
+    `logging_endpoint` says. Nothing here raises into Parsl or waits for the broker. There is no
+    argument for a token itself: Parsl writes its configuration into its log.
     """
 
     def __init__(
@@ -36,6 +37,9 @@ class TocsinMonitoring(MonitoringHub):
         broker: str | None = None,
         *,
         spool: str | None = None,
+        token_file: str | None = None,
+        client_certificate: str | None = None,
+        client_key: str | None = None,
         database: bool = False,
         workflow_name: str | None = None,
         workflow_version: str | None = None,
@@ -62,6 +66,9 @@ class TocsinMonitoring(MonitoringHub):
         self.resource_monitoring_interval = resource_monitoring_interval
         self.broker = broker
         self.spool = spool
+        self.token_file = token_file
+        self.client_certificate = client_certificate
+        self.client_key = client_key
         self.database = database
         self.monitoring_hub_active = False
 
@@ -85,7 +92,14 @@ class TocsinMonitoring(MonitoringHub):
             workers_tell=self.resource_monitoring_enabled,
         )
         spool = Path(self.spool) if self.spool else None
-        self._outbox = Outbox(self.broker, source=f"/engines/{ENGINE}", spool=spool)
+        self._outbox = Outbox(
+            self.broker,
+            source=f"/engines/{ENGINE}",
+            spool=spool,
+            token_file=self.token_file,
+            client_certificate=self.client_certificate,
+            client_key=self.client_key,
+        )
         self._reader = threading.Thread(target=self._read, name="tocsin-parsl", daemon=True)
         self._reader.start()
         self._heartbeat = Heartbeat(self._beat)

@@ -52,6 +52,7 @@ class RunMessage:
     """A message about a run: its pairs, its place in the log, and when it was received.
 
     `derived`: the monitor published it. It is kept with the events of its run and changes no state.
+    `topic` is that of its event: who may read all events of a run's topics may read the run.
     """
 
     pairs: Mapping[str, str]
@@ -59,6 +60,7 @@ class RunMessage:
     received_ns: int
     time: str | None = None
     derived: bool = False
+    topic: str = ""
 
 
 @dataclass(slots=True)

@@ -44,7 +44,8 @@ def run_message(stored: Stored, vocabulary: Vocabulary) -> RunMessage | None:
         raise BadRunId(f"RunId is too long or not printable: {run_id[:80]!r}")
     # To the microsecond, as the archive keeps it: what is folded from there must be the same.
     received_ns = stored.received_ns // NS_PER_US * NS_PER_US
-    return RunMessage(pairs, stored.seq, received_ns, event.time, derived=event.source == SOURCE)
+    is_derived = event.source == SOURCE
+    return RunMessage(pairs, stored.seq, received_ns, event.time, is_derived, event.topic)
 
 
 def mentions_runs(event: Event) -> bool:

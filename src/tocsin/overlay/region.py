@@ -48,7 +48,10 @@ def covers(wide: Region, narrow: Region) -> bool:
     if wide.is_empty:
         return False
     inner = narrow.bounds
-    return all(key in inner and _contains(bound, inner[key]) for key, bound in wide.bounds.items())
+    for key, bound in wide.bounds.items():  # no generator: whole tables are compared by it
+        if key not in inner or not _contains(bound, inner[key]):
+            return False
+    return True
 
 
 def overlaps(request: Region, advertisement: Region) -> bool:

@@ -2,14 +2,16 @@
 
 There is an index for each kind of question, made when the question is first asked and kept in step
 from then on: a table of advertisements is never asked for covers, one of requests seldom for
-anything else. All of them equal a scan of the table by test.
+anything else. Few regions, and the youngest ones, are asked for covers without an index. All of
+them equal a scan of the table by test.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from math import inf
-from typing import Generic
+from typing import Final, Generic
 
 import numpy as np
 
@@ -17,7 +19,14 @@ from tocsin.event.event import Value
 from tocsin.matching.kernel import Ints
 from tocsin.overlay.interval_index import IntervalIndex
 from tocsin.overlay.overlap_index import OverlapIndex, Term
-from tocsin.overlay.region import Key, Region, day_rows, point
+from tocsin.overlay.region import Key, Region, covers, day_rows, point
+
+# Few are compared one by one. A broker is asked now and then, and other processes have the
+# processor in between: then the code and the data of an index are in none of its caches, and a
+# look-up or an insertion takes about six times as long as one after another. A comparison is little
+# code, and insertions wait until there are enough of them to be made one after another.
+FEW_MAX: Final = 64  # of a table without an index
+LATE_MAX: Final = 32  # beside the index
 
 
 class RegionIndex(Generic[Key]):
@@ -29,6 +38,7 @@ class RegionIndex(Generic[Key]):
         self._rows: dict[Key, tuple[int, Region, str]] = {}  # the oldest first
         self._keys: dict[int, Key] = {}  # by serial number
         self._covers: IntervalIndex | None = None
+        self._late: dict[int, tuple[Key, Region]] = {}  # not in `_covers` yet: the youngest
         self._requests: IntervalIndex | None = None
         self._offers: dict[str, OverlapIndex] | None = None  # by group
 
@@ -43,9 +53,12 @@ class RegionIndex(Generic[Key]):
         self._keys[serial] = key
         if region.is_empty:
             return
-        for index in (self._covers, self._requests):
-            if index is not None:
-                index.add(serial, region)
+        if self._covers is not None:
+            self._late[serial] = key, region
+            if len(self._late) > LATE_MAX:
+                self._index_late(self._covers)
+        if self._requests is not None:
+            self._requests.add(serial, region)
         if self._offers is not None:
             _offer(self._offers, serial, region, group)
 
@@ -57,9 +70,10 @@ class RegionIndex(Generic[Key]):
         del self._keys[serial]
         if region.is_empty:
             return
-        for index in (self._covers, self._requests):
-            if index is not None:
-                index.remove(serial)
+        if self._covers is not None and self._late.pop(serial, None) is None:
+            self._covers.remove(serial)
+        if self._requests is not None:
+            self._requests.remove(serial)
         if self._offers is not None:
             self._offers[group].remove(serial)
             if not self._offers[group]:
@@ -69,11 +83,16 @@ class RegionIndex(Generic[Key]):
         if region.is_empty:  # everything covers it
             return iter(self._rows)
         if self._covers is None:
+            if len(self._rows) <= FEW_MAX:
+                return (key for key, (_, wide, _) in self._rows.items() if covers(wide, region))
             self._covers = self._interval_index(by_value=True)
+        late = (key for key, wide in self._late.values() if covers(wide, region))
+        if not len(self._covers):
+            return late
         found = self._covers.containing(region)
         found.sort()
         keys = self._keys
-        return (keys[serial] for serial in found.tolist())
+        return chain((keys[serial] for serial in found.tolist()), late)
 
     def overlapping(self, request: Region) -> list[Key]:
         if request.is_empty or not self._rows:
@@ -102,6 +121,7 @@ class RegionIndex(Generic[Key]):
             return []
         if self._covers is None:
             self._covers = self._interval_index(by_value=True)
+        self._index_late(self._covers)
         found = [self._covers.containing(row) for row in day_rows(point(values))]
         return self._oldest_first(np.unique(np.concatenate(found)))
 
@@ -111,6 +131,11 @@ class RegionIndex(Generic[Key]):
             if not region.is_empty:
                 index.add(serial, region)
         return index
+
+    def _index_late(self, index: IntervalIndex) -> None:
+        for serial, (_, region) in self._late.items():
+            index.add(serial, region)
+        self._late.clear()
 
     def _by_group(self) -> dict[str, OverlapIndex]:
         if self._offers is None:

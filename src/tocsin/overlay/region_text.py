@@ -16,6 +16,7 @@ from tocsin.overlay.time_of_day import (
     NO_ZONES,
     TimeBound,
     Zones,
+    looks_like_time,
     read_time_of_day,
     unknown_zone,
     window,
@@ -91,6 +92,12 @@ def _kind(predicate: Predicate, zones: Zones) -> str:
         raise BadDiscovery(
             f"{format_filter(predicate)[:200]}: this broker knows no time zone {zone!r}",
             remedy="Write UTC, an offset as in +05:30, or a name as in Europe/Berlin.",
+        )
+    if is_order and isinstance(value, str) and looks_like_time(value):
+        raise BadDiscovery(
+            f"{_written(predicate)}: that looks like a time of day, but is not a valid one",
+            remedy="Write it as in 8 a.m., 3:30 p.m., 15:30 or 15:30:00, up to 23:59:59, with a "
+            "zone after it if it is not UTC: 08:00+02:00, 8 a.m. Europe/Berlin.",
         )
     kind = predicate_kind(value, predicate.unit)
     if kind is None or comparand(predicate) is None:

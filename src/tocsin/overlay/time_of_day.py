@@ -31,6 +31,7 @@ _TIME = re.compile(
     r"(?:\s*(?P<zone>Z|UTC|[+-]\d\d:?\d\d|[A-Za-z]+(?:[/_+-][A-Za-z0-9_+-]+)+))?",
     re.IGNORECASE | re.ASCII,
 )
+_LIKE_A_TIME = re.compile(r"\s*\d+\s*(?::\s*\d|[ap]\.?\s*m\b)", re.IGNORECASE | re.ASCII)
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)")
 
 
@@ -61,6 +62,11 @@ def read_time_of_day(text: str, zones: Zones) -> TimeOfDay | None:
     local_s = _local_s(int(found["hour"]), found)
     offset_s = 0 if found["zone"] is None else _offset_s(found["zone"], zones)
     return None if local_s is None or offset_s is None else TimeOfDay(local_s, offset_s)
+
+
+def looks_like_time(text: str) -> bool:
+    """True for what was probably meant as one, as `25:00` and `13 p.m.`, if it is one or not."""
+    return _LIKE_A_TIME.match(text) is not None
 
 
 def unknown_zone(text: str, zones: Zones) -> str | None:

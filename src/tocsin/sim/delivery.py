@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -11,6 +12,7 @@ from tocsin.broker import effects as do
 from tocsin.broker.delivery.outcome import Answered, Outcome, Verdict, judge
 from tocsin.broker.delivery.soap_messages import RenderCache, envelope, soap_template
 from tocsin.errors import TocsinError
+from tocsin.sim.access_plan import CHAIN
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord
@@ -39,6 +41,7 @@ class Delivery:
     def __init__(self, world: World, checks: DeliveryCheck, machine: DeliveryMachine) -> None:
         self.sinks: dict[str, Sink] = {}
         self.brokers: dict[str, LogCheck] = {}  # that may be pushed into, by host
+        self.sign_in: dict[str, Callable[[str], dict[str, str]]] = {}  # what shows who sends
         self._world = world
         self._checks = checks
         self._machine = machine
@@ -92,6 +95,8 @@ class Delivery:
         sender = f"{self._machine.host}:40000"
         request = broker_request(push, sender, self._cache)
         receiver = urlsplit(push.sink).hostname or ""
+        signed = self.sign_in[receiver](CHAIN)
+        request = replace(request, headers={**request.headers, **signed})
         soap = push.subscription.soap
 
         def departing(response: Response) -> None:

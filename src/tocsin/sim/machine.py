@@ -9,6 +9,8 @@ from itertools import count
 from random import Random
 from typing import Any, Protocol
 
+from tocsin.access.decision import EVERYBODY, Access, Action, BoxAccess
+from tocsin.access.session import Session, anonymous
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
@@ -34,6 +36,7 @@ from tocsin.sim.process import Process
 from tocsin.sim.runtime import SimTask
 from tocsin.sim.services import Services
 from tocsin.sim.shared_log import SharedLog, SharedLogClient
+from tocsin.sim.site_access import SiteAccess
 from tocsin.sim.world import Violation, World
 from tocsin.store.store import Store
 from tocsin.store.vfs import PowerCut
@@ -44,6 +47,8 @@ START_OPERATIONS_MAX = 40
 FLIPS = 4  # one after the other, each in an intact log
 DAMAGE_STAYS = 0.5  # the chance that nobody restores a copy
 DOWN_MS_MAX = 150
+GIVES_UP = 0.3
+REFUSALS = (401, 403)  # nobody has signed in, or somebody without the right
 
 
 class Member(Protocol):
@@ -79,6 +84,11 @@ class Machine:
         self.checks = self._checks(plan.options, own_check)
         self.box_checks = self._checks(self.box_options, None)
         self.delivery = Delivery(world, self.checks, self)
+        self.access: SiteAccess | None = None
+        if plan.access is not None:
+            self.access = SiteAccess(world, plan.access, self.host, self.checks.log)
+            self.checks.access = self.access.model
+        self._access: Access = EVERYBODY  # of the process that runs
         self.member: Member | None = None  # its part in the overlay, if it has one
         self._planned = PlannedCrashes(plan.crashes)
         self._requests = count(1)
@@ -130,6 +140,8 @@ class Machine:
         self.process = process
         world.trace(f"{self.host} starts, its log ends with {process.node.store.last_seq}")
         process.start()
+        if self.access is not None:
+            self.access.started(process)
         if self.member is not None:
             self.member.started(process)
 
@@ -167,7 +179,11 @@ class Machine:
         node.perform[do.Push] = self.delivery.push
         node.perform[do.Handshake] = self.delivery.shake_hands
         node.perform[do.CloseSubscription] = self.delivery.close_subscription
-        process.services = Services(node, self.host, self.plan, lambda: self._open_boxes(process))
+        if self.access is not None:
+            self.access.begin(process, node)
+        process.services = Services(
+            node, self.host, self.plan, lambda: self._open_boxes(process), self.access
+        )
         if self.disk.has_files(BOXES_DIRECTORY):
             process.services.mailboxes.open()
 
@@ -186,21 +202,31 @@ class Machine:
         is_main = not process.nodes
         if is_main:
             self.check_service_state(snapshot)
+        access = self._access_of(process, snapshot, is_main=is_main)
         checks.recovered(snapshot, dead_letters(reader))
         broker = Broker(
             options,
             new_id=process.new_id,
             jitter=process.jitter,
             is_trusted=checks.trusted.__contains__,
+            permit_of=lambda owner: access.permit(owner, Action.SUBSCRIBE),
         )
         if is_main:
             self.clock.start(may_jump=CLOCK in snapshot.cursors)
         now_ns = self.clock.steady_ns
         lower_bound_ns = 0 if is_main else process.node.broker.clock.lower_bound_ns(now_ns)
         broker.recover(snapshot, now_ns, lower_bound_ns=lower_bound_ns)
-        node = SimNode(process, options, broker, store, checks)
+        node = SimNode(process, options, broker, store, checks, access)
         process.nodes.append(node)
         return node
+
+    def _access_of(self, process: Process, snapshot: Snapshot, *, is_main: bool) -> Access:
+        if not is_main:
+            return self._access if self.access is None else BoxAccess(self._access)
+        if self.access is not None:
+            self.access.kept.recovered(snapshot.service_state)
+            self._access = self.access.new_policy(process)
+        return self._access
 
     def _open_store(self, directory: str) -> EventStore:
         if self._shared is not None and directory == DIRECTORY:
@@ -222,6 +248,32 @@ class Machine:
             for stream in list(node.streams.values()):
                 stream.end("the process is gone")
         world.soon(1, DOWN_MS_MAX, self.start)
+
+    # Who clients are
+
+    def principal_of(self, who: str) -> str:
+        """Whose credentials a client has; empty where nobody needs any."""
+        return "" if self.access is None else self.access.principal_of(who)
+
+    def session(self, principal: str, endpoint: str, peer: str = "") -> Session:
+        """As a listener gives it to what a principal sends."""
+        if self.access is None:
+            return anonymous(endpoint, peer)
+        return self.access.session(principal, endpoint, peer)
+
+    def headers(self, principal: str) -> dict[str, str]:
+        """What a principal's requests have beside the rest."""
+        header = None if self.access is None else self.access.header(principal)
+        return {} if header is None else {"authorization": header}
+
+    def may_refuse(self, status: int) -> bool:
+        """True if this says that somebody has no right, where that may be."""
+        return self.access is not None and status in REFUSALS
+
+    def gives_up(self) -> bool:
+        """Somebody was refused: at times they do not try that again. In the end all is allowed."""
+        access = self.access
+        return access is not None and not self.world.calm and access.random.random() < GIVES_UP
 
     # What clients call
 

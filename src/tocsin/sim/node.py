@@ -11,14 +11,15 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any, Protocol, TypeVar
 
+from tocsin.access.decision import EVERYBODY, Access
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.delivery.follower import weight
+from tocsin.broker.engine import StreamSink
 from tocsin.broker.log import EventStore, OpenReader, StoreReader
 from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.port import StreamSink
 from tocsin.broker.recent.events import Recent
 from tocsin.broker.retention import retention_reach
 from tocsin.errors import DiskFailed, DiskFull, TocsinError
@@ -68,6 +69,7 @@ class SimNode:
         broker: Broker,
         store: EventStore,
         checks: DeliveryCheck,
+        access: Access = EVERYBODY,
     ) -> None:
         self.broker = broker
         self.store = store
@@ -84,7 +86,7 @@ class SimNode:
             note=self._service_note,
             wake=self.wake,
         )
-        self.port = CheckedPort(broker, self, process.world, checks, process.requests)
+        self.port = CheckedPort(broker, self, process.world, checks, process.requests, access)
         self._process = process
         self._world = process.world
         self._clock = process.clock
@@ -101,6 +103,8 @@ class SimNode:
             do.CheckRetention: self._check_retention,
             do.StreamOut: self._stream_out,
             do.StreamDropped: self._stream_dropped,
+            do.StreamWithheld: self._stream_withheld,
+            do.StreamEnded: self._stream_ended,
             do.Ended: self._ended,
             do.Reply: self._reply,
             do.LogLine: self._note,
@@ -141,6 +145,8 @@ class SimNode:
 
     def wake(self) -> None:
         """Something happened; with it goes whatever else happens until the loop turns."""
+        if self.checks.access is not None:
+            self.checks.access.begin_window()
         if not self._is_flushing:
             self._is_flushing = True
             self._process.later(0, 0.1, self._flush)
@@ -149,8 +155,11 @@ class SimNode:
 
     def _flush(self) -> None:
         self._is_flushing = False
-        broker = self.broker
+        broker, access = self.broker, self.checks.access
         self._clock.observe(broker)
+        if access is not None:
+            access.begin_window()
+            self.port.check_streams()
         for effect in broker.flush(self._clock.steady_ns):
             self.perform[type(effect)](effect)
             if not self._process.is_alive:
@@ -159,7 +168,14 @@ class SimNode:
             self._interest = broker.interest.version
             for listener in self.on_interest:
                 listener()
+        if access is not None:
+            access.end_window()
         self._set_timer()
+
+    def rights_changed(self) -> None:
+        """Rules, tokens or revoked credentials are others than before."""
+        self.broker.rights_changed()
+        self.wake()
 
     def _set_timer(self) -> None:
         due_ns = self.broker.next_wake_ns()
@@ -285,6 +301,7 @@ class SimNode:
 
     def _stream_out(self, effect: do.StreamOut) -> None:
         sink = self.streams.get(effect.stream)
+        self.port.check_stream(effect.stream, effect.events)
         if sink is not None and not sink.write(effect.events):
             self.broker.stream_blocked(effect.stream)
 
@@ -292,6 +309,17 @@ class SimNode:
         sink = self.streams.get(effect.stream)
         if sink is not None:
             sink.dropped(effect.dropped)
+
+    def _stream_withheld(self, effect: do.StreamWithheld) -> None:
+        sink = self.streams.get(effect.stream)
+        if sink is not None:
+            sink.withheld(effect.withheld)
+
+    def _stream_ended(self, effect: do.StreamEnded) -> None:
+        sink = self.streams.get(effect.stream)
+        if sink is not None:
+            self._world.seen["access: stream ended"] += 1
+            sink.end(effect.reason)
 
     def _ended(self, effect: do.Ended) -> None:
         self._world.trace(f"end of {effect.subscription.id} announced: {effect.status}")

@@ -7,6 +7,7 @@ from random import Random
 
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
+from tocsin.sim.access_plan import AccessPlan, draw_access, has_access
 from tocsin.sim.faults.crashes import PlannedCrash, draw_crash
 from tocsin.sim.network import Weather
 from tocsin.sim.overlay_plan import OverlayPlan, draw_overlay, search
@@ -71,6 +72,7 @@ class BrokerPlan:
     performance: tuple[int, ...]  # how many events each producer sends
     sockets: tuple[int, ...]  # how many events each publishes
     boards: tuple[int, ...]  # how many messages each client of the blackboard publishes
+    access: AccessPlan | None = None  # None: everybody may do everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,19 @@ def draw_plan(random: Random, seed: int) -> Plan:
     if drawn < OVERLAY_SHARE + SHARED_LOG_SHARE:
         return draw_shared(random)
     brokers = random.choice((1, 1, 2, 3))
-    return Plan(
+    plan = Plan(
         weather=_weather(random),
         brokers=tuple(_broker(random, share=1 / brokers) for _ in range(brokers)),
     )
+    return with_access(plan, seed) if has_access(seed) else plan
+
+
+def with_access(plan: Plan, seed: int) -> Plan:
+    """The same brokers, where everybody signs in. What that takes is drawn apart, so that all other
+    worlds stay as they are."""
+    random = Random(f"access plan {seed}")
+    brokers = tuple(replace(each, access=draw_access(random)) for each in plan.brokers)
+    return replace(plan, brokers=brokers)
 
 
 def draw_linked(random: Random, shape: Random, brokers: int) -> Plan:

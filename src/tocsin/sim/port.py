@@ -6,36 +6,48 @@ acknowledgements are checked once, for all of them.
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import count
 
 import msgspec
 
+from tocsin.access.decision import EVERYBODY, Access
 from tocsin.access.session import Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Accepted, Pulled, Token
-from tocsin.broker.port import BrokerPort, Engine, Replier
+from tocsin.broker.engine import Engine, Replier, StreamSink
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.subscriber import SubscriptionView
-from tocsin.errors import NoSuchBox, NoSuchSubscription
+from tocsin.errors import NoSuchBox, NoSuchSubscription, NotAllowed
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
+from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Arrival, Stored
 from tocsin.event.subscription import Change, Kind, Subscription
+from tocsin.sim.checks.access import Holder, holder_of_session
+from tocsin.sim.checks.checked_access import CheckedAccess
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord
+from tocsin.sim.rights import SUBSCRIBE
 from tocsin.sim.runtime import Observer, SimRuntime
 from tocsin.sim.world import Violation, World
+
+STREAM_ENDS_NS = 20 * NS_PER_MS  # after the right has
 
 
 class _CheckedReplier:
     """Whoever published, behind a look at the answer."""
 
-    def __init__(self, events: list[Event], replier: Replier, port: CheckedPort) -> None:
+    def __init__(
+        self, session: Session, events: list[Event], replier: Replier, port: CheckedPort
+    ) -> None:
         self._events = events
         self._replier = replier
         self._port = port
+        self._may = port.may_publish(session, events)
 
     def answer(self, result: object) -> None:
-        self._port.published(self._events, result)
+        self._port.published(self._events, result, may=self._may)
         self._replier.answer(result)
 
 
@@ -51,8 +63,12 @@ class CheckedPort(BrokerPort):
         world: World,
         checks: DeliveryCheck,
         requests: count[int],
+        access: Access = EVERYBODY,
     ) -> None:
-        super().__init__(broker, engine)
+        super().__init__(broker, engine, access)
+        self._checked = access if isinstance(access, CheckedAccess) else None
+        self._readers: dict[int, Holder | None] = {}  # of open streams, by their numbers
+        self._over_ns: dict[int, int] = {}  # since when those have had no right
         self._world = world
         self._checks = checks
         self._requests = requests
@@ -61,12 +77,17 @@ class CheckedPort(BrokerPort):
     # Publishing
 
     def submit(self, session: Session, events: list[Event], replier: Replier) -> None:
-        super().submit(session, events, _CheckedReplier(events, replier, self))
+        super().submit(session, events, _CheckedReplier(session, events, replier, self))
 
     async def publish(self, session: Session, events: list[Event]) -> Accepted:
-        self._observe(lambda result: self.published(events, result))
+        may = self.may_publish(session, events)
+        self._observe(lambda result: self.published(events, result, may=may))
         try:
             return await super().publish(session, events)
+        except NotAllowed:
+            holder = holder_of_session(session)
+            self._checks.log.refuse(events, "" if holder is None else holder.name)
+            raise
         finally:
             self._observe(None)
 
@@ -79,11 +100,27 @@ class CheckedPort(BrokerPort):
         finally:
             self._observe(None)
 
+    def may_publish(self, session: Session, events: list[Event]) -> bool:
+        """Whether the session may publish these now, by what was granted."""
+        holder = holder_of_session(session)
+        if self._checked is None or holder is None:
+            return True
+        model = self._checked.model
+        return model.may_publish(model.maybe(holder, exactly=True), events)
+
     def published(
-        self, events: list[Event], result: object, arrivals: list[Arrival] | None = None
+        self,
+        events: list[Event],
+        result: object,
+        arrivals: list[Arrival] | None = None,
+        *,
+        may: bool = True,
     ) -> None:
-        """An answer leaves the broker."""
+        """An answer leaves the broker. `may`: its publisher had the right to these events."""
         if isinstance(result, Accepted):
+            if not may:
+                ids = [event.id for event in events]
+                raise Violation(f"the events {ids} were published without a right")
             if result.duplicates:
                 self._world.seen["repeat acknowledged"] += 1
             self._checks.log.acknowledge(events, result, arrivals)
@@ -117,10 +154,14 @@ class CheckedPort(BrokerPort):
             return await super().change(session, subscription_id, change, kind)
         number = next(self._requests)
         self._world.trace(f"change {number} of {record.id}: {_summary(change)}")
+        before = copy(record)
         record.request(number, change)
         self._observe(lambda result: self._changed(record, number, result))
         try:
             view = await super().change(session, subscription_id, change, kind)
+        except NotAllowed:
+            record.take_back(number, before)
+            raise
         except NoSuchSubscription:
             self._checks.is_not_found(record)
             raise
@@ -151,11 +192,16 @@ class CheckedPort(BrokerPort):
         quietly: bool = False,
     ) -> None:
         record = self._checks.records.get(subscription_id)
+        could_have_ended = record is not None and record.may_have_ended
         if record is not None:
             record.may_have_ended = True
             self._observe(lambda result: self._unsubscribed(record, result))
         try:
             await super().unsubscribe(session, subscription_id, kind, quietly=quietly)
+        except NotAllowed:
+            if record is not None:
+                record.may_have_ended = could_have_ended
+            raise
         finally:
             self._observe(None)
         if self.runtime.current is not None:
@@ -185,6 +231,46 @@ class CheckedPort(BrokerPort):
         record = self._checks.records.get(subscription_id)
         if record is not None:
             self._checks.is_not_found(record)
+
+    # Streams
+
+    def open_stream(
+        self,
+        session: Session,
+        sink: StreamSink,
+        filter: Filter,
+        after: int | None,
+        name: str,
+        asks: frozenset[str] | None = None,
+    ) -> int:
+        number = super().open_stream(session, sink, filter, after, name, asks)
+        self._readers[number] = holder_of_session(session)
+        return number
+
+    def close_stream(self, stream: int) -> None:
+        super().close_stream(stream)
+        self._readers.pop(stream, None)
+        self._over_ns.pop(stream, None)
+
+    def check_stream(self, stream: int, events: list[Stored]) -> None:
+        """These are written to a stream."""
+        holder = self._readers.get(stream)
+        if self._checked is not None:
+            self._checked.model.check_sent(holder, [e.seq for e in events], f"stream {stream}")
+
+    def check_streams(self) -> None:
+        """Those whose readers may have nothing any more have ended, or do at once."""
+        if self._checked is None:
+            return
+        now_ns, model = self._world.now_ns, self._checked.model
+        for number, holder in self._readers.items():
+            if holder is None or model.maybe(holder, exactly=True).has_any(SUBSCRIBE):
+                self._over_ns.pop(number, None)
+            elif now_ns - self._over_ns.setdefault(number, now_ns) > STREAM_ENDS_NS:
+                raise Violation(
+                    f"stream {number} is open, and {holder.name} ({holder.credential}) has no "
+                    "right to any event"
+                )
 
     # Message boxes
 

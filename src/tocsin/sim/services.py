@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -17,7 +17,7 @@ from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.broker.recent.types import SeenTypes
 from tocsin.broker.runtime import HttpAnswer, Signal
-from tocsin.errors import TocsinError
+from tocsin.errors import NotSignedIn, TocsinError
 from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.subscribers import Subscribers
@@ -41,6 +41,7 @@ from tocsin.services.subscriptions.subscriptions import Subscriptions
 from tocsin.sim.network import Request, Response
 from tocsin.sim.node import SimNode
 from tocsin.sim.plan import BrokerPlan
+from tocsin.sim.site_access import ProcessAccess, SiteAccess
 from tocsin.wire.api.problem import problem_json, retry_after_s
 from tocsin.wire.api.stream_request import read_stream_request
 from tocsin.wire.cloudevents.limits import Limits
@@ -59,8 +60,15 @@ class Services:
     """Everything that answers in one process."""
 
     def __init__(
-        self, node: SimNode, host: str, plan: BrokerPlan, open_boxes: Callable[[], BrokerPort]
+        self,
+        node: SimNode,
+        host: str,
+        plan: BrokerPlan,
+        open_boxes: Callable[[], BrokerPort],
+        site_access: SiteAccess | None = None,
     ) -> None:
+        self.access: ProcessAccess | None = None if site_access is None else site_access.process
+        self._site_access = site_access
         self.node = node
         self.port = node.port
         self._base = f"http://{host}"
@@ -80,11 +88,13 @@ class Services:
         self.board = Board(node.port)
         node.on_interest.append(self.board.interest_changed)
         self.subscribers = Subscribers(node.port)
-        self.subscriptions = Subscriptions(node.port, _SINKS, SinkRules(), _check_not_ourselves)
+        self.subscriptions = Subscriptions(
+            node.port, _SINKS, SinkRules(), _check_not_ourselves, _seal
+        )
         self.performance = PerformanceService(
             node.port,
             PerformanceOptions(self._limits),
-            SeenTypes(node.runtime, node.broker.head),
+            SeenTypes(node.runtime, node.broker.head, node.recent),
             Latest(node.runtime, node.recent).of_type,
         )
         # Once this broker is part of an overlay:
@@ -143,9 +153,19 @@ class Services:
         headers = {name.encode(): value.encode() for name, value in request.headers.items()}
         events = publishing.events_of(headers, request.body, self._limits, BODY_BYTES_MAX)
         waiter: Signal = self.node.runtime.signal()
-        publishing.submit(self.port, anonymous("http", request.peer), events, waiter)
+        session = self._session(request.headers, "http", request.peer)
+        publishing.submit(self.port, session, events, waiter)
         accepted: Accepted = await waiter
         return accepted
+
+    def _session(self, headers: Mapping[str, str], endpoint: str, peer: str) -> Session:
+        """As the listener gives it to a request with these headers."""
+        if self._site_access is None:
+            return anonymous(endpoint, peer)
+        found = self._site_access.session_of(headers.get("authorization"), endpoint, peer)
+        if found is None:
+            raise NotSignedIn("the credential is not valid", remedy="Get another.")
+        return found
 
     def event_socket(
         self, session: Session, transport: StreamTransport, upgrade: UpgradeRequest
@@ -172,6 +192,10 @@ class Services:
         return BoardSocket(self.port, session, self._socket_limits, transport, upgrade, self.board)
 
     async def _soap(self, request: Request) -> Response:
+        try:
+            session = self._session(request.headers, "soap", request.peer)
+        except NotSignedIn as error:
+            return Response(HttpAnswer(error.http_status, {}, b""))
         call = SoapCall(
             body=request.body,
             content_type=request.headers["content-type"],
@@ -179,7 +203,7 @@ class Services:
             path=request.path,
             query="",
             base=self._base,
-            session=anonymous("soap", request.peer),
+            session=session,
         )
         answer = await self.dispatcher.answer(call)
         task = self.node.runtime.current
@@ -196,6 +220,12 @@ def _refused(error: TocsinError) -> Response:
 
 def _accept(address: SinkAddress, reached_as: str) -> None:
     """Simulated brokers do not push to themselves."""
+
+
+def _seal(text: str, about: str) -> str:
+    """The simulated disk is read by nobody."""
+    del about
+    return text
 
 
 def _check_not_ourselves(address: SinkAddress) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tocsin.broker.runtime import HttpAnswer
+from tocsin.sim.clients.administrators import Administrators
 from tocsin.sim.clients.blackboard import BoardClient
 from tocsin.sim.clients.event_streams import EventStreamReader
 from tocsin.sim.clients.performance import PerformanceConsumer, PerformanceProducer
@@ -46,6 +47,7 @@ class Site:
             sink = Sink(world, network, machine.checks, f"sink-{number}-{each}", sink_plan)
             machine.delivery.sinks[sink.url] = sink
         machine.delivery.brokers = {each.host: each.checks.log for each in later}
+        machine.delivery.sign_in = {each.host: each.headers for each in later}
         self._brokers = list(machine.delivery.brokers)
         machine.checks.trusted.update(map(webhook_url, self._brokers))
         self._subscribers = Subscribers(machine, self._brokers)
@@ -53,6 +55,8 @@ class Site:
         self._publishers = [
             Publisher(machine, each, publisher) for each, publisher in enumerate(plan.publishers)
         ]
+        access = machine.access
+        self._administrators = None if access is None else Administrators(machine, access)
         self._soap = self._soap_clients(network, number)
         self._sockets: list[SocketClient | PerformanceProducer | PerformanceConsumer] = [
             EventSocketClient(machine, each, messages) for each, messages in enumerate(plan.sockets)
@@ -94,6 +98,8 @@ class Site:
         self.machine.start()
         self._subscribers.start()
         self._state_writers.start()
+        if self._administrators is not None:
+            self._administrators.start()
         for publisher in self._publishers:
             if publish_after_s:
                 world.after_ms(publish_after_s * 1e3, publisher.start)
@@ -112,6 +118,8 @@ class Site:
     def is_done(self) -> bool:
         """True if its clients have done what they wanted to."""
         others_are = self._subscribers.is_done and self._state_writers.is_done
+        if self._administrators is not None and not self._administrators.is_done:
+            return False
         clients = [*self._publishers, *self._soap, *self._sockets]
         return others_are and all(client.is_done for client in clients)
 
@@ -146,6 +154,8 @@ class Site:
     def wind_up(self) -> None:
         """There are no more faults."""
         self._mend_disk()
+        if self._administrators is not None:
+            self._administrators.wind_up()
         self._subscribers.wind_up()
 
     def what_is_owed(self) -> str | None:
@@ -153,6 +163,10 @@ class Site:
         process = self.machine.process
         if process is None:
             return "the broker does not run"
+        if self._administrators is not None:
+            owed = self._administrators.what_is_owed()
+            if owed is not None:
+                return owed
         if not self.is_done:
             return "a client is not done: an event or a subscription is not acknowledged"
         if not all(node.broker.is_idle() for node in process.nodes):

@@ -12,16 +12,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivers.boxes.box_process import payloads
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session, anonymous
 from tocsin.config import load
 from tocsin.drivers.application import Application
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.soap_services import MailboxNode, SoapServices, soap_context
 from tocsin.errors import DiskFailed
 from tocsin.services.mailbox.box_reader import Taken
+from tocsin.services.mailbox.local_delivery import SERVICE
 from tocsin.services.soap.call import SoapCall
 from tocsin.services.soap_services import mailbox_dispatcher
 from tocsin.store.store import Store
+from tocsin.wire.msgbox import write as msgbox
 from tocsin.wire.msgbox.content import BoxMessage, box_message
 from tocsin.wire.pullpoint import operations as pullpoint
 from tocsin.wire.soap.envelope import read_envelope, write_envelope
@@ -32,7 +34,7 @@ SENDER = anonymous("soap", "127.0.0.1:1")
 EXAMPLES = 20  # each opens a log on a real disk
 BASE = "http://127.0.0.1:8400"
 
-Ask = Callable[[str, bytes], Awaitable[bytes]]
+Ask = Callable[..., Awaitable[bytes]]
 
 
 def with_dispatcher(script: Callable[[Ask], Awaitable[None]]) -> None:
@@ -43,9 +45,11 @@ def with_dispatcher(script: Callable[[Ask], Awaitable[None]]) -> None:
         boxes = MailboxNode(asked, Logger())
         dispatcher = mailbox_dispatcher(soap_context(boxes.open()), boxes.mailboxes)
 
-        async def ask(path: str, body: bytes) -> bytes:
-            message = write_envelope("1.1", body=body)
-            call = SoapCall(message, "text/xml", "", path, "", BASE, SENDER)
+        async def ask(
+            path: str, body: bytes, session: Session = SENDER, header: bytes = b""
+        ) -> bytes:
+            message = write_envelope("1.1", header=header, body=body)
+            call = SoapCall(message, "text/xml", "", path, "", BASE, session)
             answer = await dispatcher.answer(call)
             if answer.receipt is not None:
                 answer.receipt.arrived()
@@ -96,6 +100,31 @@ def test_however_many_are_asked_for_each_notification_comes_once_and_in_order(
         assert b"".join(payloads(came)).count(b"<m") == sent
         for number, payload in enumerate(payloads(came)):
             assert b">%d</m>" % number in payload
+
+    with_dispatcher(script)
+
+
+def test_what_the_broker_delivers_to_a_box_asks_it_nothing_whatever_the_event_is() -> None:
+    """Anybody's event may look like a request; the broker delivers with rights to everything."""
+
+    async def script(ask: Ask) -> None:
+        created = await ask("/soap", pullpoint.create_request())
+        address = pullpoint.read_pull_point(read_envelope(created)).address.removeprefix(BASE)
+        requests = [
+            msgbox.request(msgbox.TAKE, "another"),
+            msgbox.request(msgbox.DESTROY, "another"),
+            msgbox.request(msgbox.CREATE, ""),
+            pullpoint.get_request(None),
+            pullpoint.create_request(),
+        ]
+
+        for request in requests:
+            assert not await ask(address, request, SERVICE)
+            # The sink of such a subscription may be changed, to an address that is no box.
+            assert b"ActionNotSupported" in await ask("/soap", request, SERVICE)
+
+        found = pullpoint.read_messages(read_envelope(await ask(address, pullpoint.get_request(9))))
+        assert len(found) == len(requests)
 
     with_dispatcher(script)
 

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 from raw_http import Answer, Raw, get, once
 
-from served import Served
+from served import Served, served
 from tocsin.wire.api.openapi.document import description
 
 LINEAGE = (
@@ -85,9 +85,11 @@ BODIES: dict[tuple[str, str], bytes] = {
     ("post", "/gma"): b'<EventNamesRequest requestID="1" '
     b'xmlns="http://www.gridforum.org/Performance/Protocol"/>',
 }
+# Of those about who may do what a broker has nothing to say where everybody may do everything.
+SIGNED_IN = "/access/"
 # The socket is opened in test_http_streams. DELETE comes last: it ends what the others look at.
 IN_ORDER = sorted(
-    (operation for operation in OPERATIONS if not operation[1].endswith("/socket")),
+    (each for each in OPERATIONS if not each[1].endswith("/socket") and SIGNED_IN not in each[1]),
     key=lambda operation: operation[0] == "delete",
 )
 
@@ -118,9 +120,38 @@ def test_each_operation_answers_as_described(
     _check(answer, described)
 
 
-def _request(method: str, target: str, body: bytes) -> bytes:
+ACCESS_BODIES = {
+    "/access/tokens": b'{"principal":"ann","rights":[{"action":"read","topic":"a/**"}]}',
+    "/access/rules": b'{"group":"ops","action":["read","manage"]}',
+}
+
+
+def test_each_operation_about_access_answers_as_described() -> None:
+    """Where clients sign in, as the administrator."""
+    made: dict[str, str] = {}
+    of_access = [each for each in OPERATIONS if SIGNED_IN in each[1]]
+    assert len(of_access) >= 8
+    with served(env={"TOCSIN_AUTH__MODE": "required"}) as broker:
+        secret = (broker.directory / "admin.token").read_text().strip()
+        for method, path in sorted(
+            of_access, key=lambda each: ("post", "get", "delete").index(each[0])
+        ):
+            target = path.replace("{id}", made.get(path.removesuffix("/{id}"), ""))
+            target += "?action=read&principal=ann&topic=a/b" if path == "/access/check" else ""
+            body = ACCESS_BODIES.get(path, b"") if method == "post" else b""
+            asked = _request(method, target, body, f"Authorization: Bearer {secret}\r\n")
+
+            answer = once(broker.address, asked, method.upper())
+
+            assert answer.status < 300, (method, path, answer.body)
+            _check(answer, SPEC["paths"][path][method]["responses"][str(answer.status)])
+            if method == "post":
+                made[path] = answer.json["id"]
+
+
+def _request(method: str, target: str, body: bytes, headers: str = "") -> bytes:
     return (
-        f"{method.upper()} {target} HTTP/1.1\r\nHost: localhost\r\n"
+        f"{method.upper()} {target} HTTP/1.1\r\nHost: localhost\r\n{headers}"
         f"Content-Type: application/cloudevents+json\r\nContent-Length: {len(body)}\r\n\r\n"
     ).encode() + body
 

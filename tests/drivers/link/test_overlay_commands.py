@@ -30,7 +30,7 @@ def pair() -> Iterator[tuple[Served, Served]]:
         yield a, b
 
 
-def said(capsys: pytest.CaptureFixture[str], broker: Served, *words: str) -> tuple[int, str]:
+def output_of(capsys: pytest.CaptureFixture[str], broker: Served, *words: str) -> tuple[int, str]:
     capsys.readouterr()
     code = run([*words, "--broker", broker.url])
     return code, capsys.readouterr().out
@@ -41,7 +41,7 @@ def test_overlay_shows_neighbours_and_why_a_peer_is_not_linked(
 ) -> None:
     a, b = pair
 
-    code, out = said(capsys, b, "overlay")
+    code, out = output_of(capsys, b, "overlay")
 
     assert code == 0
     assert re.search(rf"^{id_of(a)} +up +{a.link} +[0-9.]+ ms", out, re.MULTILINE)
@@ -55,18 +55,20 @@ def test_overlay_shows_rows_of_the_tables_when_asked(
 ) -> None:
     a, b = pair
 
-    code, out = said(capsys, a, "overlay", "--rows", "1")
+    code, out = output_of(capsys, a, "overlay", "--rows", "1")
 
     assert code == 0
     assert "advertisements (SRT): 1 of 2" in out
     assert re.search(rf"^{id_of(b)} +topic lead/\*\* +{id_of(b)}", out, re.MULTILINE)
-    assert "topic lead" not in said(capsys, a, "overlay")[1]
+    assert "topic lead" not in output_of(capsys, a, "overlay")[1]
+    _, out = output_of(capsys, b, "overlay", "--rows", "1")
+    assert re.search(r" 1 since 20[0-9T:.-]+Z$", out, re.MULTILINE)
 
 
 def test_overlay_in_json_is_what_the_api_says(
     pair: tuple[Served, Served], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, out = said(capsys, pair[0], "overlay", "--json", "--rows", "0")
+    code, out = output_of(capsys, pair[0], "overlay", "--json", "--rows", "0")
 
     shown = json.loads(out)
     assert code == 0
@@ -104,10 +106,10 @@ def test_what_cannot_be_forgotten_is_an_error(
 def test_status_and_doctor_have_a_line_about_links(
     pair: tuple[Served, Served], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, status = said(capsys, pair[1], "status")
-    _, doctor = said(capsys, pair[1], "doctor")
+    _, status = output_of(capsys, pair[1], "status")
+    _, doctor = output_of(capsys, pair[1], "doctor")
 
-    assert "1 of 1 neighbours up, 1 other brokers reached, 1 peers not linked" in status
+    assert "1 of 1 neighbours up, 1 other broker reached, 1 peer not linked" in status
     assert f"peer: {pair[0].link} is linked" in doctor
     assert f"cannot connect to {NOBODY}: connection refused [T501]" in doctor
 
@@ -122,7 +124,7 @@ def test_doctor_names_a_neighbour_that_is_down_and_its_error_goes_when_it_is_bac
         b.kill()
         until(lambda: overlay(a)["neighbours"][0]["state"] == "down", "it is gone")
 
-        _, doctor = said(capsys, a, "doctor")
+        _, doctor = output_of(capsys, a, "doctor")
         error = overlay(a)["neighbours"][0]["error"]
         b.start()
         until_reached(a, b)

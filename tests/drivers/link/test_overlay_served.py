@@ -23,6 +23,7 @@ from brokers import (
 
 from served import Served
 from tocsin.client import WseClient
+from tocsin.event.instant import rfc3339_ns
 
 PAYLOAD = '<s:sweep xmlns:s="urn:sweep">7</s:sweep>'
 
@@ -52,6 +53,11 @@ def test_a_consumer_by_ws_eventing_hears_a_publisher_of_cloudevents_two_brokers_
         path = f"/subscriptions/{found['id']}"
         wanted = {id_of(a), id_of(b)}
         until(lambda: set(c.call("GET", path)[1].get("reached", ())) == wanted, "it holds at both")
+        held = c.call("GET", path)[1]
+        moments = [rfc3339_ns(each) for each in (held["created"], *held["reached"].values())]
+        assert moments[0] == min(moments)
+        [row] = (each for each in overlay(c)["subscriptions"] if each["last_hop"] is None)
+        assert row["reached"].keys() == wanted
         a.publish(
             {"topic": "other", "data": 1},
             {"topic": "lead/ohio", "datacontenttype": "application/xml", "data": PAYLOAD},

@@ -18,7 +18,7 @@ from tocsin.broker.effects import Handshake, Push
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Config, Kind, Subscription
+from tocsin.event.subscription import Config, Kind, SinkCredential, Subscription
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 
 NOW_S = 1_700_000_000.0
@@ -123,14 +123,20 @@ class World:
         assert not finished.done(), "answered before send returned"
         return finished
 
-    def shake_hands(self, address: str, callback: str | None = None) -> Allowed | Refused:
+    def shake_hands(
+        self,
+        address: str,
+        callback: str | None = None,
+        credential: SinkCredential | None = None,
+    ) -> Allowed | Refused:
         finished: asyncio.Future[Allowed | Refused] = self.loop.create_future()
 
         def done(subscription_id: str, answer: Allowed | Refused) -> None:
             assert subscription_id == "sub1"
             finished.set_result(answer)
 
-        self.pusher.handshake(Handshake("sub1", address, "token"), "broker.example", callback, done)
+        asked = Handshake("sub1", address, "token", credential)
+        self.pusher.handshake(asked, "broker.example", callback, done)
         return self.loop.run_until_complete(finished)
 
     def wait(self, seconds: float) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from served import ROOT, Served, served
@@ -98,15 +100,17 @@ def test_the_listener_can_be_left_out() -> None:
         assert broker.call("GET", "/livez")[0] == 200
 
 
-def _refused(*flags: str) -> subprocess.CompletedProcess[str]:
+def _refused(*flags: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory) / "data"
         command = [sys.executable, "-m", "tocsin", "serve", "--http", "127.0.0.1:0"]
+        command += ["--frames", "off", "--link", "off"]
         return subprocess.run(
             [*command, "--data", str(place), *flags],
             capture_output=True,
             text=True,
             cwd=ROOT,
+            env={**os.environ, **(env or {})},
             timeout=30,
             check=False,
         )
@@ -122,7 +126,7 @@ def test_a_port_in_use_names_the_flag_that_chooses_another() -> None:
 
 
 def test_listening_beyond_this_machine_wants_a_word_here_too() -> None:
-    refused = _refused("--soap-tcp", "0.0.0.0:0")
+    refused = _refused("--soap-tcp", "0.0.0.0:0", env={"TOCSIN_AUTH__MODE": "open"})
 
     assert refused.returncode == 2
     assert "T002" in refused.stderr

@@ -42,7 +42,7 @@ def half_a_step_after(done: int, step_s: float, steps: int = STEPS) -> RunProgre
     return RunProgress(chain(steps), elapsed_s, steps_done(done, step_s), {done: done * step_s})
 
 
-def said(moment: RunProgress) -> Estimate:
+def estimated(moment: RunProgress) -> Estimate:
     found = estimate(KNOWN, moment)
     assert found is not None
     assert 0 <= found.low_s <= found.remaining_s <= found.high_s
@@ -50,7 +50,7 @@ def said(moment: RunProgress) -> Estimate:
 
 
 def test_a_run_four_times_slower_than_ever_is_not_nearly_over() -> None:
-    found = said(half_a_step_after(3, 4 * STEP_S))  # 140 s at this pace, 30 s at the usual one
+    found = estimated(half_a_step_after(3, 4 * STEP_S))  # 140 s at this pace, 30 s at the usual one
 
     assert 60 < found.remaining_s < 180
     assert found.low_s > 0
@@ -59,7 +59,7 @@ def test_a_run_four_times_slower_than_ever_is_not_nearly_over() -> None:
 
 @pytest.mark.parametrize("done", range(1, STEPS))
 def test_a_slow_run_needs_at_least_what_is_left_to_do_at_the_usual_pace(done: int) -> None:
-    found = said(half_a_step_after(done, 4 * STEP_S))
+    found = estimated(half_a_step_after(done, 4 * STEP_S))
 
     left = STEPS - done - 1
     assert found.remaining_s > 0.9 * left * STEP_S
@@ -67,14 +67,14 @@ def test_a_slow_run_needs_at_least_what_is_left_to_do_at_the_usual_pace(done: in
 
 
 def test_a_faster_run_is_expected_to_end_sooner_than_past_ones() -> None:
-    found = said(half_a_step_after(3, STEP_S / 4))
+    found = estimated(half_a_step_after(3, STEP_S / 4))
 
     assert found.total_s < 0.8 * STEPS * STEP_S
     assert "4.0 times as fast as usual" in found.reason
 
 
 def test_a_run_with_more_tasks_than_ever_has_them_still_to_do() -> None:
-    found = said(half_a_step_after(STEPS, STEP_S, steps=20))
+    found = estimated(half_a_step_after(STEPS, STEP_S, steps=20))
 
     assert found.remaining_s == pytest.approx(12.5 * STEP_S, rel=0.3)
 
@@ -82,7 +82,7 @@ def test_a_run_with_more_tasks_than_ever_has_them_still_to_do() -> None:
 def test_a_retry_has_its_whole_time_before_it_again() -> None:
     again = RunProgress(chain(STEPS), 75.0, steps_done(3, STEP_S), {3: 70.0})
 
-    found = said(again)
+    found = estimated(again)
 
     assert 0.9 * 35 < found.remaining_s < 2 * 35
 
@@ -90,7 +90,7 @@ def test_a_retry_has_its_whole_time_before_it_again() -> None:
 def test_a_task_far_past_its_usual_time_does_not_end_the_run() -> None:
     stuck = RunProgress(chain(STEPS), 230.0, steps_done(3, STEP_S), {3: 30.0})
 
-    found = said(stuck)
+    found = estimated(stuck)
 
     assert found.remaining_s > 3 * STEP_S  # three steps are still to come after it
 
@@ -100,7 +100,7 @@ def test_with_every_second_that_nothing_ends_the_end_moves_away() -> None:
     for waited_s in (5.0, 20.0, 60.0, 200.0, 1_000.0):
         now_s = 30.0 + waited_s
         moment = RunProgress(chain(STEPS), now_s, steps_done(3, STEP_S), {3: 30.0})
-        ends_s.append(said(moment).total_s)
+        ends_s.append(estimated(moment).total_s)
 
     assert ends_s == sorted(ends_s)
     assert ends_s[-1] > 1_030 + 3 * STEP_S
@@ -108,7 +108,7 @@ def test_with_every_second_that_nothing_ends_the_end_moves_away() -> None:
 
 @pytest.mark.parametrize("step_s", [0.0001, 0.1756, 3.0, 400.0, 90_000.0])
 def test_reasons_say_durations_as_people_do(step_s: float) -> None:
-    reason = said(half_a_step_after(3, step_s)).reason
+    reason = estimated(half_a_step_after(3, step_s)).reason
 
     assert not re.search(r"\d\.\d\d", reason)
     assert not re.search(r"\d{3,} s\b", reason)

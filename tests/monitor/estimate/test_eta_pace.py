@@ -30,11 +30,11 @@ from tocsin.monitor.evaluation.estimates import progress_at, with_times
 SAMPLES = 8
 
 
-def known(seed: int = 0) -> Knowledge:
+def learned(seed: int = 0) -> Knowledge:
     return learn([run(seed + number, samples) for number, samples in enumerate([6, 8, 8, 10, 7])])
 
 
-KNOWN = known()
+KNOWN = learned()
 
 
 def chain_s(moment: RunProgress, fastest_s: dict[str, float]) -> float:

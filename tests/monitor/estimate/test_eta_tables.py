@@ -48,7 +48,7 @@ def tables(*rows: StatsRow, models: tuple[CostModel, ...] = (), through: int = 0
     return WorkflowTables(LearnedTables(1, NOW_NS, through, stats, by_key, {}), "w", NOW_NS)
 
 
-def said(past: list[PastRun], made: Plan, known: WorkflowTables | None) -> Estimate:
+def estimated(past: list[PastRun], made: Plan, known: WorkflowTables | None) -> Estimate:
     found = estimate(learn(past) if past else NOTHING, RunProgress(made, 0.0, {}, {}), known)
     assert found is not None
     return found
@@ -69,7 +69,7 @@ def test_without_rows_for_its_activities_an_estimate_is_as_without_tables() -> N
 def test_a_workflow_that_never_completed_here_is_estimated_from_the_tables() -> None:
     new = run(99, 12)
 
-    before = said([], new.plan, tables(*TRUE))
+    before = estimated([], new.plan, tables(*TRUE))
     half = estimate(NOTHING, progress_at(new, new.makespan_s / 2), tables(*TRUE))
     alone = estimate(NOTHING, progress_at(new, new.makespan_s / 2))
 
@@ -93,8 +93,12 @@ def test_an_activity_is_timed_by_its_input_where_the_line_errs_less_than_the_mea
     bad = [replace(each, rmse=9.0) for each in good]
     rows = (row("sort", 5.0), row("pack", 5.0))
 
-    by_line = {n: said([], p, tables(*rows, models=tuple(good))).total_s for n, p in made.items()}
-    by_mean = {n: said([], p, tables(*rows, models=tuple(bad))).total_s for n, p in made.items()}
+    by_line = {
+        n: estimated([], p, tables(*rows, models=tuple(good))).total_s for n, p in made.items()
+    }
+    by_mean = {
+        n: estimated([], p, tables(*rows, models=tuple(bad))).total_s for n, p in made.items()
+    }
 
     assert by_line[2_000_000] == pytest.approx(2 * max(3.0, 4.0), rel=0.1)  # no shorter than ever
     assert by_line[8_000_000] == pytest.approx(2 * 9.0, rel=0.1)
@@ -114,8 +118,8 @@ def test_another_version_is_used_for_want_of_the_own_and_named() -> None:
     newer = row("align", 20.0, version="2")
     known = tables(row("trim", 5.0), old, newer, row("merge", 36.0, version="3"))
 
-    third = said([], plan(12, version="3"), known)
-    first = said([], plan(12, version="1"), known)
+    third = estimated([], plan(12, version="3"), known)
+    first = estimated([], plan(12, version="1"), known)
 
     assert third.other_versions == ("trim", "align")
     assert first.other_versions == ("trim", "merge")
@@ -127,10 +131,10 @@ def test_runs_that_are_in_the_tables_and_known_here_do_not_count_twice() -> None
     same = tuple(replace(each, runs=len(PAST), p50_s=99.0) for each in TRUE)
     new = plan(10)
 
-    in_both = said(settled, new, tables(*same, through=len(PAST)))
-    beyond = said(settled, new, tables(*same, through=0))
+    in_both = estimated(settled, new, tables(*same, through=len(PAST)))
+    beyond = estimated(settled, new, tables(*same, through=0))
 
-    assert in_both == said(settled, new, None)
+    assert in_both == estimated(settled, new, None)
     assert beyond != in_both
 
 
@@ -144,7 +148,7 @@ def test_runs_that_a_window_leaves_out_are_not_in_both() -> None:
     window = {"all": (NOW_NS - 9 * DAY_NS, NOW_NS), "none": (NOW_NS, None), "past": (None, 0)}
 
     found = {
-        name: said(
+        name: estimated(
             settled,
             plan(10),
             replace(
@@ -155,8 +159,8 @@ def test_runs_that_a_window_leaves_out_are_not_in_both() -> None:
         for name, (since_ns, until_ns) in window.items()
     }
 
-    assert found["all"] == said(settled, plan(10), None)
-    assert found["none"] == found["past"] == said(settled, plan(10), tables(*same, through=0))
+    assert found["all"] == estimated(settled, plan(10), None)
+    assert found["none"] == found["past"] == estimated(settled, plan(10), tables(*same, through=0))
 
 
 @pytest.mark.parametrize("age_days", [0, 900])

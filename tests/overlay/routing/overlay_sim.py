@@ -25,13 +25,13 @@ from tocsin.overlay.routing.effects import (
     Effect,
     EntryIgnored,
     EntryKey,
-    Moved,
     NeighbourDown,
     NeighbourFilter,
     NeighbourForgotten,
     NeighbourUp,
     Save,
     Send,
+    SubscriptionMoved,
 )
 from tocsin.overlay.routing.links import Identity
 from tocsin.overlay.routing.options import RoutingOptions
@@ -289,7 +289,7 @@ class Overlay:
                     node.began.setdefault(subscription, set()).add(where)
                 case EntryIgnored():
                     raise AssertionError(effect)
-                case NeighbourUp() | NeighbourDown() | NeighbourForgotten() | Moved():
+                case NeighbourUp() | NeighbourDown() | NeighbourForgotten() | SubscriptionMoved():
                     pass
 
     def _hang_up(self, broker: str, number: int) -> None:

@@ -195,13 +195,14 @@ def test_links_too_many_leave_a_tree_however_they_come_about(seed: int) -> None:
 
 @pytest.mark.parametrize(("seed", "extra_links"), [(2, 10), (0, 15), (2, 15)])
 def test_while_there_are_cycles_messages_do_not_multiply(seed: int, extra_links: int) -> None:
-    """29 brokers, up to 43 links: more than a million messages if entries are withdrawn then."""
+    """29 brokers, up to 43 links: more than a million messages if entries are withdrawn then, and
+    from 6,000 to 130,000 if not, as the delays are drawn."""
     overlay = planned(seed, extra_links=extra_links)
 
     live(overlay)
 
     check(overlay)
-    assert overlay.messages < 100_000
+    assert overlay.messages < 250_000
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -17,7 +17,7 @@ from tocsin.services.link.identity import ids_of
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.service import LinkService
-from tocsin.services.link.transport import Receiver, Transport
+from tocsin.services.link.transport import Connector, Receiver, Transport
 from tocsin.wire.link import messages as m
 from tocsin.wire.link.codec import LinkMessage, LinkReader, encode
 
@@ -37,14 +37,17 @@ class LinkedBroker:
     """One broker; `accept` plays another one that connects to it."""
 
     def __init__(
-        self, options: LinkOptions = OPTIONS, broker_options: BrokerOptions | None = None
+        self,
+        options: LinkOptions = OPTIONS,
+        broker_options: BrokerOptions | None = None,
+        connector: Connector | None = None,
     ) -> None:
         self.runtime = ManualRuntime(options=broker_options)
         port = self.runtime.port
         self.ids = self.runtime.run(ids_of(port))
         self.discovery = open_discovery(port, self.ids.broker, lambda name: None)
         self.links = LinkService(
-            port, self.discovery, NoConnector(), options, self.ids, "tocsin/test"
+            port, self.discovery, connector or NoConnector(), options, self.ids, "tocsin/test"
         )
         self.runtime.run(self.links.start())
         self.runtime.settle()
@@ -82,6 +85,7 @@ class Peer:
         self.broker = broker
         self.log = log
         self.peer = f"{broker}.example:8403"
+        self.session = anonymous("link", self.peer)
         self.waiting = 0
         self.is_over = False
         self.heard: list[LinkMessage] = []

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+
+import pytest
 from link_peer import SESSION, LinkedBroker, event, options_with
 
 from tocsin.broker.options import BrokerOptions
@@ -85,3 +88,18 @@ def test_events_on_their_way_to_a_neighbour_do_not_hold_the_log_for_longer_than_
     [neighbour] = broker.links.info(SESSION, 10).neighbours
     assert neighbour.dropped == 1
     assert neighbour.lag == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_link_that_ends_before_its_events_are_looked_at_leaves_nothing_behind() -> None:
+    broker = LinkedBroker()
+    peer = broker.linked("")
+    neighbour = broker.neighbour()
+
+    neighbour.take(m.Events(1), 100)  # to be stored in the next turn
+    neighbour.disconnect()
+    gc.collect()
+    broker.runtime.settle()
+
+    assert broker.links._backlog.bytes == 0
+    assert not peer.taken(m.Acknowledge)

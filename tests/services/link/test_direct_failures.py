@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from link_peer import options_with
+
 from manual_runtime import ManualRuntime
 from tocsin.errors import PeerFailed
 from tocsin.services.link.direct import NOTE_S, DirectResults
@@ -18,9 +20,8 @@ class Unreachable:
 
 def test_connections_that_fail_are_in_the_log_now_and_then_and_not_each_time() -> None:
     runtime = ManualRuntime()
-    results = DirectResults(
-        runtime.port, cast(Any, Unreachable()), "A", cast(Any, None), {"nowhere:1"}
-    )
+    options = options_with(direct_addresses=("nowhere:1",))
+    results = DirectResults(runtime.port, cast(Any, Unreachable()), "A", cast(Any, None), options)
 
     for number in range(1_000):
         results.send(f"B{number}", "nowhere:1", cast(Any, None))

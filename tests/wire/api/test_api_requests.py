@@ -33,12 +33,16 @@ JSON = st.recursive(
 KEYS = st.sampled_from(["sink", "protocol", "filters", "config", "expires", "state"])
 
 
+def seal(text: str, about: str) -> str:
+    return text
+
+
 def body(**members: object) -> bytes:
     return json.dumps(members).encode()
 
 
 def test_a_subscription_of_nothing_but_a_sink_wants_everything_from_now_on() -> None:
-    asked = read_subscription(body(sink="http://a/"), NOW_NS)
+    asked = read_subscription(body(sink="http://a/"), NOW_NS, seal)
 
     assert asked.sink == "http://a/"
     assert asked.filter == EVERYTHING
@@ -95,7 +99,7 @@ def test_a_change_leaves_what_it_does_not_name() -> None:
 @pytest.mark.parametrize("sink", ["gma://a", "GMAS://a:1"])
 def test_more_is_under_way_to_a_gma_sink_unless_it_is_said_otherwise(sink: str) -> None:
     def batch(config: object) -> int:
-        return read_subscription(body(sink=sink, config=config), NOW_NS).config.batch
+        return read_subscription(body(sink=sink, config=config), NOW_NS, seal).config.batch
 
     assert batch(None) == batch({}) == batch({"batch": None}) == 100
     assert batch({"batch": 1}) == 1
@@ -152,7 +156,7 @@ def test_a_change_that_cannot_be_is_refused_by_name(
 def test_any_json_is_read_or_refused_with_an_error_of_ours(members: dict[str, object]) -> None:
     data = json.dumps(members).encode()
     for read in (
-        lambda: read_subscription(data, NOW_NS),
+        lambda: read_subscription(data, NOW_NS, seal),
         lambda: read_box(data, NOW_NS),
         lambda: read_change(data, NOW_NS, Config(), of_box=False),
     ):

@@ -54,7 +54,7 @@ def ids(entries: list[Entry]) -> list[str]:
     return [each.id for each in entries]
 
 
-def plainly(wanted: Wanted, entries: dict[str, Entry], now_ns: int) -> list[str]:
+def listed_by_scan(wanted: Wanted, entries: dict[str, Entry], now_ns: int) -> list[str]:
     """The same answer, by looking at every entry."""
     tests = {
         "": lambda about: True,
@@ -95,7 +95,7 @@ def test_the_index_finds_what_looking_at_everything_finds(
 
     found = listed.look_up(wanted, now_s * S)
 
-    assert ids(found.entries) == plainly(wanted, plain, now_s * S)
+    assert ids(found.entries) == listed_by_scan(wanted, plain, now_s * S)
     assert found.next is None
     assert len(listed) == len(plain)
 

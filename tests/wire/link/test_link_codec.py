@@ -44,6 +44,7 @@ EXAMPLES: list[m.Message] = [
     m.Heartbeat(5),
     m.HeartbeatReply(5),
     m.Behind({"E": "D"}, ("C",)),
+    m.PlacesKept(("A", "E"), ("B", "C")),
     m.Advertise("A", "all", ""),
     m.Unadvertise("A", "all"),
     m.Subscribe("A", "s1", "load > 5"),

@@ -145,17 +145,17 @@ def test_we_deliver_element_by_element_what_the_original_delivers() -> None:
     ours = read_envelope(message(consumer_parts(terms, address), pieces([event], terms)))
 
     assert read_addressing(ours) == read_addressing(theirs)
-    assert said(ours.content) == said(theirs.content)
+    assert canonical(ours.content) == canonical(theirs.content)
     assert ours.header is not None
     assert theirs.header is not None
-    assert sorted(map(said, ours.header)) == sorted(map(said, theirs.header))
+    assert sorted(map(canonical, ours.header)) == sorted(map(canonical, theirs.header))
     topic = ours.header.find(f"{{{WSN10}}}Topic")
     assert topic is not None
     assert topic.nsmap["widget"] == "http://widgets.com"
 
 
-def said(element: etree._Element | None) -> tuple[object, ...]:
+def canonical(element: etree._Element | None) -> tuple[object, ...]:
     """The element as a reader sees it, whatever its prefixes are."""
     assert element is not None
-    inside = tuple(map(said, element))
+    inside = tuple(map(canonical, element))
     return element.tag, sorted(element.attrib.items()), (element.text or "").strip(), inside

@@ -7,7 +7,7 @@ import msgspec
 from tocsin.broker.delivery.outcome import Answered, Outcome, describe
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import SoapTerms
+from tocsin.event.subscription import Owner, SoapTerms
 
 ATTEMPTS_KEPT_MAX = 32
 
@@ -41,6 +41,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
     attempts: list[Attempt]
     event: Event
     soap: SoapTerms | None = None  # how its consumer is spoken to, if by Web services
+    owner: Owner | None = None  # of the subscription, as it was when this was given up
 
     def stored(self) -> Stored:
         """The event as it was in the log, which may have let go of it by now."""

@@ -135,6 +135,13 @@ class Follower:
         if not self.live:
             self.scanned_to = max(self.scanned_to, seq)
 
+    def take_out(self, numbers: list[int]) -> None:
+        """These are not for this reader after all."""
+        if numbers:
+            gone = set(numbers)
+            self.waiting_bytes -= sum(weight(each) for each in self.waiting if each.seq in gone)
+            self.waiting = deque(each for each in self.waiting if each.seq not in gone)
+
     def drop_older(self, before_ns: int, *, under_way: bool = False) -> int:
         """Let go of waiting events received before then; of those under way only if said so."""
         count = 0

@@ -122,7 +122,7 @@ class UrlSink:
     takes_events: bool = True
     takes_soap: bool = False
     has_handshake: bool = False
-    has_formats: bool = False  # the modes of CloudEvents, and a secret to sign them with
+    has_formats: bool = False  # the modes of CloudEvents, and secrets to sign in and sign with
 
     def parse(self, url: str) -> SinkAddress:
         address = parse_address(url, self.port, tls=self.tls)
@@ -136,10 +136,11 @@ class UrlSink:
         return is_trusted(address.host, rules.trusted)
 
     def check_config(self, config: Config) -> None:
-        if not self.has_formats and (config.secret is not None or config.mode != Config().mode):
+        has_secrets = config.secret is not None or config.credential is not None
+        if not self.has_formats and (has_secrets or config.mode != Config().mode):
             raise BadSubscription(
                 "events are sent to this sink in its own format, not CloudEvents",
-                remedy="Leave config.secret and config.mode out.",
+                remedy="Leave config.secret, config.credential and config.mode out.",
             )
 
 

@@ -8,6 +8,7 @@ longer, for those who ask what is current.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 
 from tocsin.broker.delivery.follower import weight
 from tocsin.event.stored import Stored
@@ -107,6 +108,12 @@ class Recent:
         ]
         older.sort(key=_seq)
         return [*older, *found][::-1]
+
+    def all(self) -> Iterator[Stored]:
+        """Every event that is still here, in no order."""
+        self._sort_by_topic(len(self._events))
+        yield from self._by_topic.values()
+        yield from self._events
 
     def each_topic(self, after: int) -> list[Stored]:
         """The last event of each topic that is known and had one after this."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tocsin.access.decision import Readable
+from tocsin.broker.recent.events import Recent
 from tocsin.broker.recent.pages import Reading, read_pages
 from tocsin.broker.runtime import Semaphore, Signals
 from tocsin.event.stored import Stored
@@ -21,7 +23,8 @@ LOOK_BACK_EVENTS = 10_000  # some 50 ms of the thread that answers questions
 class SeenTypes:
     """The types of events that were published of late, and what each is called."""
 
-    def __init__(self, signals: Signals, head: int) -> None:
+    def __init__(self, signals: Signals, head: int, recent: Recent) -> None:
+        self._recent = recent
         self._names: dict[str, EventName] = {}
         self._unread = head  # what the log had up to this one is not looked at yet
         self._one_at_a_time = Semaphore(signals)
@@ -45,6 +48,17 @@ class SeenTypes:
     def names(self) -> tuple[EventName, ...]:
         """All that are known, in order."""
         return tuple(sorted(set(self._names.values())))
+
+    def names_for(self, readable: Readable | None) -> tuple[EventName, ...]:
+        """Those of which somebody may read an event that came of late."""
+        if readable is None:
+            return self.names()
+        known, found = self._names, set[EventName]()
+        for stored in self._recent.all():
+            name = known.get(stored.event.type)
+            if name is not None and name not in found and readable.has_event(stored.event):
+                found.add(name)
+        return tuple(sorted(found))
 
     async def look_back(self, read: Reading) -> None:
         """Look at the last events that the log had when the broker started, the first time."""

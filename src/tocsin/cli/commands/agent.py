@@ -6,7 +6,7 @@ import time
 from argparse import Namespace
 from typing import TYPE_CHECKING, Any
 
-from tocsin.cli.parser import Parser, add_ca_file, add_json
+from tocsin.cli.parser import Parser, add_json, add_sign_in
 
 if TYPE_CHECKING:
     from tocsin.agent import Monitor, Probe
@@ -45,7 +45,7 @@ def add_arguments(parser: Parser) -> None:
         help=f"where others may subscribe, or off ({LISTEN}, for programs on this machine; "
         "0.0.0.0:8404 is for other machines too)",
     )
-    add_ca_file(parser)
+    add_sign_in(parser)
     parser.add_argument(
         "--only",
         metavar="EVENT",

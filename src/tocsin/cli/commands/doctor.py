@@ -36,6 +36,7 @@ def run(arguments: Namespace) -> int:
     with Rest(arguments.broker) as rest:
         try:
             found += broker.broker_findings(rest)
+            found += broker.access_findings(rest)
             found += broker.space_findings(rest)
             found += broker.log_findings(rest)
             found += broker.subscription_findings(rest)

@@ -51,7 +51,9 @@ def _add_resources(actions: Any) -> None:
         help="what they advertise, or their current values (static)",
     )
     parser.add_argument(
-        "--watch", action="store_true", help="go on with what comes, changes and goes"
+        "--watch",
+        action="store_true",
+        help="go on with what comes, changes and goes; not with --order-by, --max-age or --timeout",
     )
     parser.add_argument("--first", metavar="N", type=int, help="stop when N are found")
     parser.add_argument(

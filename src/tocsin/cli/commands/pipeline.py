@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from tocsin.cli.parser import Parser, add_actions, add_ca_file, add_json
+from tocsin.cli.parser import Parser, add_actions, add_json, add_sign_in
 
 SUMMARY = "Make tables of the archive with Spark, keep them up to date, show them, report on them"
 EXAMPLES = """
@@ -80,7 +80,7 @@ def _add_input(parser: Parser) -> None:
     option(
         "--publish", metavar="PLACE", help="copy each version there: s3://..., kafka://HOST/PREFIX"
     )
-    add_ca_file(parser)
+    add_sign_in(parser)
     option("--rebuild", action="store_true", help="delete the tables and make them again")
     _add_spark(parser)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import REMAINDER, ArgumentTypeError, Namespace
 
-from tocsin.cli.parser import Parser, add_ca_file
+from tocsin.cli.parser import Parser, add_sign_in
 
 SUMMARY = "Run a command and report its start, output, resources and exit code"
 EXAMPLES = """
@@ -53,7 +53,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="URL",
         help="the broker (TOCSIN_BROKER, or else http://127.0.0.1:8400)",
     )
-    add_ca_file(parser)
+    add_sign_in(parser)
     parser.add_argument("command", metavar="COMMAND", nargs=REMAINDER, help="after --")
 
 

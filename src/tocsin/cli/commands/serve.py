@@ -82,7 +82,8 @@ def run(arguments: Namespace) -> int:
 
 def _welcome(url: str, addresses: Addresses, settings: Settings) -> str:
     named = "" if url == "http://127.0.0.1:8400" else f" --broker {url}"
-    others = {"frames": "gma", "soap_tcp": "soap.tcp"}
+    frames = "gmas" if settings.http.tls_certificate else "gma"
+    others = {"frames": frames, "soap_tcp": "soap.tcp"}
     also = "".join(
         f", {scheme}://{addresses[name]}" for name, scheme in others.items() if name in addresses
     )

@@ -106,8 +106,19 @@ def _lines(status: dict[str, Any]) -> list[tuple[str, object]]:
         ("monitor", _monitor(status["monitor"])),
         ("archive", _archive(status["archive"])),
         ("overlay", _overlay(status.get("overlay"))),
+        ("access", _access(status.get("auth"))),
         ("disk", room),
     ]
+
+
+def _access(auth: dict[str, Any] | None) -> str | None:
+    if auth is None:
+        return None  # an older broker
+    mode = "clients sign in" if auth["mode"] == "required" else "open to everybody who reaches it"
+    audit = "on" if auth["audit"] else "off"
+    tls = "TLS" if auth["tls"] else "no TLS"
+    audit = f"failing: {auth['problem']}" if auth["problem"] else audit
+    return f"{mode}, {tls}, audit log {audit}"
 
 
 def _monitor(monitor: dict[str, Any]) -> str:
@@ -123,14 +134,16 @@ def _archive(archive: dict[str, Any]) -> str:
 
 
 def _overlay(overlay: dict[str, Any] | None) -> str | None:
+    from tocsin.cli.render import plural
+
     if overlay is None:
         return None
     if not overlay["neighbours"] and not overlay["peers_not_linked"]:
         return "no links to other brokers"
     lost = overlay["peers_not_linked"]
     text = f"{overlay['up']:,} of {overlay['neighbours']:,} neighbours up, "
-    text += f"{overlay['reached']:,} other brokers reached"
-    return f"{text}, {lost:,} peers not linked (`tocsin overlay`)" if lost else text
+    text += f"{plural(overlay['reached'], 'other broker')} reached"
+    return f"{text}, {plural(lost, 'peer')} not linked (`tocsin overlay`)" if lost else text
 
 
 def _lasting(seconds: float) -> str:

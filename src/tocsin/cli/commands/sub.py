@@ -120,6 +120,8 @@ def run(arguments: Namespace) -> int:
         source.close()
         if source.dropped:
             _warn(f"{source.dropped} events expired before they could be read")
+        if source.withheld:
+            _warn(f"{source.withheld} events that match were withheld: no right to them")
     wanted = arguments.count or (1 if timeout_s is not None else 0)
     if came < wanted:
         from tocsin.errors import NothingArrived

@@ -14,6 +14,7 @@ SUMMARY = "List, make, change and remove subscriptions"
 EXAMPLES = """
   tocsin subs ls
   tocsin subs add http://127.0.0.1:9000/hook --topic 'lead/**' --filter 'load5 >= 5'
+  tocsin subs add https://example.org/hook --topic 'lead/**' --sink-token-file token
   tocsin subs rm --filter 9000/hook --dry-run
 """
 
@@ -78,6 +79,11 @@ def _add_add(parser: ArgumentParser) -> None:
         "--from", metavar="SEQ", dest="start", help="begin at a sequence number or a time"
     )
     parser.add_argument("--secret-file", metavar="FILE", help="the secret that signs each request")
+    parser.add_argument(
+        "--sink-token-file",
+        metavar="FILE",
+        help="the bearer token that the sink wants to see with each request",
+    )
     parser.add_argument(
         "--batch", metavar="N", type=int, help="events in one request (1; gma: 100 at once)"
     )
@@ -176,6 +182,8 @@ def _add(rest: Rest, arguments: Namespace) -> int:
         config["from"] = int(arguments.start) if arguments.start.isdecimal() else arguments.start
     if arguments.secret_file is not None:
         config["secret"] = _secret(arguments.secret_file)
+    if arguments.sink_token_file is not None:
+        config["credential"] = {"bearer": _sink_token(arguments.sink_token_file)}
     asked: dict[str, object] = {"sink": arguments.sink, "filters": filters, "config": config}
     if arguments.expires is not None:
         asked["expires"] = iso_duration(arguments.expires)
@@ -198,6 +206,12 @@ def _secret(name: str) -> str:
         raise BadSetting(
             f"cannot read {name}: {error}", remedy="Name a file with the secret in it."
         ) from None
+
+
+def _sink_token(name: str) -> str:
+    from tocsin.credentials.token_file import TokenFile
+
+    return TokenFile(name).read().reveal()
 
 
 def _renew(rest: Rest, arguments: Namespace) -> int:

@@ -50,6 +50,8 @@ def run(arguments: Namespace) -> int:
             f"{each['events_per_s']:,.2f}",
             each["last_time"],
         )
+        if each["events"] is not None
+        else (each["topic"] or "(none)", "-", "-", "-")
         for each in page["topics"]
     ]
     table(("topic", "events", "events/s", "last"), rows, limit=LIMIT_MAX)

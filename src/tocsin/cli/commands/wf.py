@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 
-from tocsin.cli.parser import Parser, add_actions, add_broker, add_ca_file, add_json
+from tocsin.cli.parser import Parser, add_actions, add_broker, add_json, add_sign_in
 
 SUMMARY = "Watch workflow runs: state, time left, failures, history, provenance"
 EXAMPLES = """
@@ -150,7 +150,7 @@ def add_arguments(parser: Parser) -> None:
         metavar="URL",
         help="send all of it to this broker (TOCSIN_BROKER, or else each file to its run's own)",
     )
-    add_ca_file(send)
+    add_sign_in(send)
     add_json(send)
     _add_record(
         actions.add_parser("record", examples=_RECORD, help="record a version of a workflow file")

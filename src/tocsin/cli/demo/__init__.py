@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tocsin.cli.demo import (
+    access,
     dead_letter,
     forecast,
     history,
@@ -30,6 +31,7 @@ PARTS = (
     ("A host monitor, its consumers, and an archive that is killed", performance_events.run),
     ("Machines are found by what is free on them, and watched", resources.run),
     ("Three linked brokers: heard and found from the far end, past a dead middle", overlay.run),
+    ("Who may do what: a stranger, a viewer, and a right that ends", access.run),
     (
         "A workflow: how long it takes, why it failed, and a broker that dies meanwhile",
         workflow.run,

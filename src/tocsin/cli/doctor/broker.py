@@ -71,6 +71,31 @@ def broker_findings(rest: Rest) -> list[Finding]:
     return found
 
 
+def access_findings(rest: Rest) -> list[Finding]:
+    """Who may use the broker, and whether its audit log is written and whole."""
+    auth = rest.get("/status").get("auth")
+    if auth is None:
+        return []  # an older broker
+    if auth["mode"] == "open":
+        message = "open: everybody who reaches it may do everything; no audit log"
+        return [Finding("ok", "access", message)]
+    tls = "TLS" if auth["tls"] else "no TLS"
+    found = [Finding("ok", "access", f"clients sign in, {tls}")]
+    if auth["problem"]:
+        remedy = "Make room where the data directory is; `tocsin access audit` goes on then."
+        return [*found, Finding("fail", "audit log", auth["problem"], remedy)]
+    if not auth["audit"]:
+        return [*found, Finding("warn", "audit log", "off", "Leave out audit.enabled.")]
+    answer = rest.request("GET", "/access/audit/verify")
+    if answer.status != 200:  # who may read the status may not read this
+        return [*found, Finding("ok", "audit log", "on")]
+    checked = answer.value()
+    if checked["whole"]:
+        return [*found, Finding("ok", "audit log", plural(checked["lines"], "line"))]
+    remedy = "`tocsin access audit --verify` names each place."
+    return [*found, Finding("fail", "audit log", "was changed or cut", remedy)]
+
+
 def _version(rest: Rest, server: str) -> Finding:
     if server.partition("/")[0].lower() != "tocsin":
         remedy = "Give the address of a Tocsin broker with --broker."
@@ -139,9 +164,9 @@ def _peer(peer: dict[str, Any]) -> Finding:
         return Finding("ok", "peer", f"{peer['used']} is linked, broker {peer['broker']}")
     if error is None:
         return Finding("warn", "peer", f"{names} is not linked yet", "See `tocsin overlay`.")
-    return Finding(
-        "warn", "peer", f"{names}: {error['problem']} [{error['code']}]", error["remedy"]
-    )
+    errors = [each["error"] for each in peer["problems"]] or [error]
+    why = "; ".join(f"{each['problem']} [{each['code']}]" for each in errors)
+    return Finding("warn", "peer", f"{names}: {why}", error["remedy"])
 
 
 def _neighbour_down(neighbour: dict[str, Any]) -> Finding:

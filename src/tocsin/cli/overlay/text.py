@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tocsin.cli.render import colour, fields, plural, say, show
 from tocsin.cli.tables import heading, table
+from tocsin.event.instant import rfc3339_ns
 
 BEHIND_SHOWN_MAX: Final = 3
 _COLOURS: Final = {"up": "32", "linked": "32", "connecting": "33", "waiting": "33", "down": "31"}
@@ -88,7 +89,8 @@ def _print_peers(peers: list[dict[str, Any]]) -> None:
     ]
     table(("addresses", "state", "used", "broker", "next attempt"), rows, paint=_painted(1))
     for each in peers:
-        _print_error(", ".join(each["addresses"]), each["error"])
+        for problem in each["problems"]:
+            _print_error(problem["address"], problem["error"])
 
 
 def _next(peer: dict[str, Any]) -> str | None:
@@ -114,12 +116,20 @@ def _print_table(name: str, overlay: dict[str, Any], key: str) -> None:
                 each["last_hop"] or "this broker",
                 ", ".join(each["sent_to"]),
                 len(each["covered_by"]) or None,
-                len(each["reached"]) or None,
+                _reached(each["reached"]),
             )
             for each in rows
         ],
         soft=frozenset({1, 3}),
     )
+
+
+def _reached(reached: dict[str, str]) -> str | None:
+    """At how many brokers it holds, and since when at all of them."""
+    if not reached:
+        return None
+    latest = max(reached.values(), key=lambda moment: rfc3339_ns(moment) or 0)
+    return f"{len(reached)} since {latest}"
 
 
 def _painted(column: int) -> Any:

@@ -84,8 +84,9 @@ def _refuse_password(address: str) -> None:
         # The address is not printed: how much of it is the password is not known for sure.
         raise BadPipelineOption(
             "the address given with --archive contains a user name or password",
-            remedy="Leave it out: a broker asks for none. To a store or to Kafka it is given by "
-            "settings, as --conf spark.hadoop.fs.s3a.secret.key=... or spark.tocsin.kafka.*.",
+            remedy="Leave it out: to a broker give --token-file. To a store or to Kafka it is "
+            "given by settings, as --conf spark.hadoop.fs.s3a.secret.key=... or "
+            "spark.tocsin.kafka.*.",
         )
 
 

@@ -26,6 +26,10 @@ class EventSource(Protocol):
     def dropped(self) -> int:
         """How many events expired before they could be read."""
 
+    @property
+    def withheld(self) -> int:
+        """How many were withheld for want of a right, as far as one may know."""
+
     def read(self, deadline: float | None) -> list[Message] | None:
         """What came next, perhaps nothing yet; None when there will be no more."""
 
@@ -56,6 +60,10 @@ class ClientSource:
     def dropped(self) -> int:
         return self._source.dropped
 
+    @property
+    def withheld(self) -> int:
+        return self._source.withheld
+
     def read(self, deadline: float | None) -> list[Message] | None:
         return run(self._source.read(deadline))
 
@@ -81,7 +89,7 @@ def box_source(text: str, after: int | None, broker: str | None) -> ClientSource
 class LogSource:
     """The log from `after` to where it ends now."""
 
-    dropped = 0
+    dropped = withheld = 0
 
     def __init__(self, text: str, after: int, broker: str | None) -> None:
         self._text = text

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 
-from tocsin.client.incoming.live import dropped_count
+from tocsin.client.incoming.live import count_told
 from tocsin.client.incoming.reconnecting_stream import POLL_S, RECONNECT_S_MAX
 from tocsin.client.requests import query
 from tocsin.client.transport.address import broker_address
@@ -32,7 +32,7 @@ class WebSocketSource:
         self._address = broker_address(broker)
         self._on_lost = on_lost
         self._pauses: Iterator[float] = pauses_s(RECONNECT_S_MAX)
-        self.dropped = 0
+        self.dropped = self.withheld = 0
         self._socket: WebSocket | None = self._open()
 
     def _open(self) -> WebSocket:
@@ -65,7 +65,8 @@ class WebSocketSource:
         for text in texts:
             found = _SEQUENCE.search(text)
             if found is None:
-                self.dropped += dropped_count(text.encode())
+                self.dropped += count_told(text.encode(), "dropped")
+                self.withheld += count_told(text.encode(), "withheld")
                 continue
             seq = int(found[1])
             if seq > (self._after or 0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import Unpack
 
 import msgspec
 
@@ -16,6 +17,7 @@ from tocsin.client.transport.connection import Connection, HttpConnection
 from tocsin.client.transport.refusal import Response
 from tocsin.client.transport.runtime import BLOCKING, cannot_reach, run
 from tocsin.client.transport.sse import POSITION, StreamReader
+from tocsin.credentials.sign_in import SignIn
 from tocsin.errors import CannotReachBroker
 from tocsin.wire.blackboard.messages import Profile
 
@@ -29,8 +31,8 @@ POLL_S_MAX = 60.0
 class HttpLink(RemoteLink):
     """Opens a connection on first use, and again after it broke."""
 
-    def __init__(self, broker: str | Address | None = None) -> None:
-        super().__init__(broker if isinstance(broker, Address) else broker_address(broker))
+    def __init__(self, broker: str | Address | None = None, **sign_in: Unpack[SignIn]) -> None:
+        super().__init__(broker_address(broker, **sign_in))
         self._publishing = Connection(self.address, timeout_s=PUBLISH_TIMEOUT_S)
         self._watching = Connection(self.address)
         self._was_there = False

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Unpack
 
 from tocsin.client.blackboard.http_link import HttpLink
 from tocsin.client.blackboard.link import Link, Subscription
 from tocsin.client.blackboard.websocket_link import WebSocketLink
+from tocsin.client.transport.address import Address
+from tocsin.credentials.sign_in import SignIn
 from tocsin.errors import TocsinError
 from tocsin.wire.blackboard.messages import Message, Profile
 
 
-def open_link(address: str | None = None) -> Link:
+def open_link(address: str | Address | None = None, **sign_in: Unpack[SignIn]) -> Link:
     """The blackboard of the broker there, at TOCSIN_BROKER, or on this machine; BadSetting if the
     address is none. Nothing is connected before it is used."""
-    if address is not None and address.startswith(("ws://", "wss://")):
-        return WebSocketLink(address)
-    return HttpLink(address)
+    if isinstance(address, str) and address.startswith(("ws://", "wss://")):
+        return WebSocketLink(address, **sign_in)
+    return HttpLink(address, **sign_in)
 
 
-def link_or_unavailable(address: str | None = None) -> Link:
-    """The same for callers that must not fail: a bad address is reported when the link is used."""
+def link_or_unavailable(address: str | None = None, **sign_in: Unpack[SignIn]) -> Link:
+    """The same for callers that must not fail: a bad address, or credentials that cannot be used,
+    are reported when the link is used."""
     try:
-        return open_link(address)
+        return open_link(address, **sign_in)
     except TocsinError as error:
         return UnavailableLink(address or "", error)
 

@@ -15,6 +15,7 @@ from tocsin.client.closeable import Closeable
 from tocsin.client.transport.address import Address
 from tocsin.client.transport.retry import is_transient
 from tocsin.client.transport.runtime import cannot_reach
+from tocsin.credentials.secret import Secret
 from tocsin.errors import TocsinError
 from tocsin.wire.blackboard.messages import Message
 
@@ -76,6 +77,12 @@ class RemoteLink(Closeable):
     @property
     def name(self) -> str:
         return str(self.address)
+
+    @property
+    def hidden(self) -> Secret | None:
+        """The token that is shown to the broker, which no message may have in it."""
+        credentials = self.address.credentials
+        return None if credentials is None else credentials.hidden()
 
     def publish(self, messages: Sequence[Message]) -> int:
         return sum(self._publish(body) for body in in_requests(messages))

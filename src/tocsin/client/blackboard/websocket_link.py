@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from itertools import count
 from threading import Condition, Thread
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
@@ -16,6 +16,7 @@ from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.refusal import refusal
 from tocsin.client.transport.runtime import cannot_reach
 from tocsin.client.transport.websocket import WebSocket
+from tocsin.credentials.sign_in import SignIn
 from tocsin.errors import CannotReachBroker, TocsinError
 from tocsin.wire.blackboard.messages import Profile
 
@@ -25,13 +26,13 @@ READ_S = 1.0
 _encode = msgspec.json.Encoder().encode
 
 
-def websocket_address(address: str | Address | None) -> Address:
+def websocket_address(address: str | Address | None, **sign_in: Unpack[SignIn]) -> Address:
     """Of ws:// and wss:// as well, which differ from http:// and https:// in name only."""
     if isinstance(address, Address):
         return address
     if address is not None and address.startswith(("ws://", "wss://")):
         address = f"http{address.removeprefix('ws')}"
-    return broker_address(address)
+    return broker_address(address, **sign_in)
 
 
 def _open_socket(address: Address) -> WebSocket:
@@ -48,8 +49,8 @@ def _copied(error: Exception) -> CannotReachBroker:
 class WebSocketLink(RemoteLink):
     """One socket for publishing and the profile, read by a thread; one for each subscription."""
 
-    def __init__(self, broker: str | Address | None = None) -> None:
-        super().__init__(websocket_address(broker))
+    def __init__(self, broker: str | Address | None = None, **sign_in: Unpack[SignIn]) -> None:
+        super().__init__(websocket_address(broker, **sign_in))
         self._changed = Condition()
         self._socket: WebSocket | None = None
         self._lost: TocsinError | None = None

@@ -7,6 +7,7 @@ for event in Consumer("node7:8405").subscribe("UptimeCPULoad", period="10s"):
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from threading import Lock, RLock
@@ -24,6 +25,7 @@ from tocsin.client.gma.producer_peers import ProducerPeers
 from tocsin.client.gma.resubscriber import Resubscriber
 from tocsin.client.gma.subscription import Subscription, SubscriptionReceiver
 from tocsin.client.transport.tls import client_context
+from tocsin.credentials.lookup import client_certificate_of
 from tocsin.errors import BadSetting
 from tocsin.event.value import Quantity, Scalar
 from tocsin.wire.gma import conversation as c
@@ -54,11 +56,16 @@ class Consumer(Closeable):
         ca_file: str | None = None,
         tls_certificate: str = "",
         tls_key: str = "",
+        client_certificate: str | None = None,
+        client_key: str | None = None,
     ) -> None:
         self._address = read_address(producer or DEFAULT_ADDRESS)
         where = None if listen is None else read_address(listen, listening=True)
         shown = listening_context(tls_certificate, tls_key)
-        self._calling = client_context(ca_file) if self._address.tls else None
+        self._calling = None
+        if self._address.tls:
+            presented = client_certificate_of(client_certificate, client_key, os.environ)
+            self._calling = client_context(ca_file, presented)
         self._timeout_s = timeout_s
         self._closed = False
         self._lock = Lock()

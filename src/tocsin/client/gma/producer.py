@@ -9,13 +9,14 @@ them.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from threading import Event, Lock, RLock
 from time import monotonic
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from tocsin.client.closeable import Closeable
 from tocsin.client.event_json import now_text
@@ -46,6 +47,8 @@ from tocsin.client.gma.registration import (
 from tocsin.client.gma.resubscriber import Resubscriber
 from tocsin.client.transport.address import broker_address
 from tocsin.client.transport.tls import client_context
+from tocsin.credentials.lookup import client_certificate_of
+from tocsin.credentials.sign_in import SignIn
 from tocsin.errors import BadMessage, BadSetting, Busy
 from tocsin.event.value import Scalar
 from tocsin.wire.gma.conversation import PRODUCER
@@ -72,11 +75,14 @@ class Producer(Closeable):
         tls_certificate: str = "",
         tls_key: str = "",
         ca_file: str | None = None,
+        client_certificate: str | None = None,
+        client_key: str | None = None,
     ) -> None:
         where = None if listen is None else read_address(listen, listening=True)
         context = listening_context(tls_certificate, tls_key)
         self._offers = Offers(socket.gethostname() if host is None else host)
-        self._calling = cache(partial(client_context, ca_file))
+        presented = client_certificate_of(client_certificate, client_key, os.environ)
+        self._calling = cache(partial(client_context, ca_file, presented))
         self._emit_limit = EmitLimit()
         self._closed = Event()
         self._changing = Lock()  # the feeds and registrations
@@ -212,6 +218,7 @@ class Producer(Closeable):
         name: str | None = None,
         attributes: Mapping[str, Scalar] | None = None,
         lease_s: float = 600.0,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         """Be found in a directory from now until `close`; `registration_error` says why not.
 
@@ -227,9 +234,10 @@ class Producer(Closeable):
             raise BadSetting(
                 f"lease_s is {lease_s}", remedy=f"Give {LEASE_S_MIN:g} seconds to {LEASE_S_MAX:g}."
             )
-        is_near = is_loopback(broker_address(directory).host)
+        broker = broker_address(directory, **sign_in)
+        is_near = is_loopback(broker.host)
         entry = partial(self._entry, name, dict(attributes or {}), is_near=is_near)
-        registration = Registration(directory, entry, lease_s)
+        registration = Registration(broker, entry, lease_s)
         with self._changing:
             if len(self._registrations) >= REGISTRATIONS_MAX:
                 raise BadSetting(

@@ -13,6 +13,7 @@ from tocsin.client.directory import Directory
 from tocsin.client.gma.offers import Offer
 from tocsin.client.gma.peer_errors import one_line
 from tocsin.client.gma.schedule import pause_s
+from tocsin.client.transport.address import Address
 from tocsin.errors import BrokerRefused, NoSuchEntry, TocsinError
 from tocsin.event.value import Scalar
 
@@ -56,7 +57,7 @@ class Registration:
 
     def __init__(
         self,
-        directory: str | None,
+        directory: Address,
         entry: Callable[[], DirectoryEntry],
         lease_s: float,
         chance: Callable[[], float] = random.random,

@@ -67,6 +67,7 @@ class BoxReader:
     ) -> None:
         self.box = box
         self.dropped = 0
+        self.withheld = 0
         self._text = text
         self._after = after
         self._connection = HttpConnection(runtime, broker)
@@ -107,6 +108,7 @@ class BoxReader:
         page = (await self._connection.request("GET", target)).read(MessagesPulled)
         self._ack = page.next
         self.dropped += page.dropped
+        self.withheld += page.withheld or 0
         return page_messages(page)
 
     def _target(self, count: int, wait_s: float) -> str:

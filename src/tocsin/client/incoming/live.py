@@ -13,7 +13,7 @@ from tocsin.client.transport.sse import POSITION, Message
 
 
 class LiveStream(ReconnectingStream):
-    """`dropped` counts lost events."""
+    """`dropped` counts lost events; `withheld` those that it may know of, and has no right to."""
 
     def __init__(
         self,
@@ -27,6 +27,7 @@ class LiveStream(ReconnectingStream):
         self._text = text
         self.after = after
         self.dropped = 0
+        self.withheld = 0
 
     async def start(self) -> None:
         """The stream is asked for by the first read."""
@@ -52,18 +53,20 @@ class LiveStream(ReconnectingStream):
 
     def _is_event(self, message: Message) -> bool:
         if message.kind == "dropped":
-            self.dropped += dropped_count(message.data)
+            self.dropped += count_told(message.data, "dropped")
+        elif message.kind == "withheld":
+            self.withheld += count_told(message.data, "withheld")
         elif message.kind == POSITION:
             self.after = max(self.after or 0, message.seq)
         return not message.kind
 
 
-def dropped_count(data: bytes) -> int:
-    """How many events a `dropped` message says are gone."""
+def count_told(data: bytes, name: str) -> int:
+    """How many events a `dropped` or `withheld` message says there were."""
     try:
         value = json.loads(data)
     except ValueError:
         return 0
     if isinstance(value, dict):
-        value = value.get("dropped", 0)
+        value = value.get(name, 0)
     return value if isinstance(value, int) else 0

@@ -7,6 +7,9 @@ difference to what was known is reported, so nothing comes twice and nothing is 
 from __future__ import annotations
 
 import json
+import time
+from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, Literal
 
@@ -18,7 +21,7 @@ from tocsin.client.transport.address import Address
 from tocsin.client.transport.refusal import refusal
 from tocsin.client.transport.runtime import Runtime
 from tocsin.errors import BrokerRefused, CannotReachBroker
-from tocsin.wire.api.resource_views import DiscoveryInfo, FoundResource
+from tocsin.wire.api.resource_views import CurrentResources, DiscoveryInfo, FoundResource
 
 NO_SUCH_DISCOVERY: Final = "T352"
 
@@ -26,6 +29,7 @@ ChangeKind = Literal["added", "changed", "removed"]
 ResourceKey = tuple[str, str]
 
 _read_resource = msgspec.json.Decoder(FoundResource).decode
+_read_current = msgspec.json.Decoder(CurrentResources).decode
 _read_info = msgspec.json.Decoder(DiscoveryInfo).decode
 
 
@@ -34,6 +38,10 @@ class ResourceChange(msgspec.Struct, frozen=True):
 
     change: ChangeKind
     resource: FoundResource
+
+
+WatchNews = ResourceChange | CurrentResources
+OnCurrent = Callable[[CurrentResources], object]
 
 
 class ResourceWatcher(ReconnectingStream):
@@ -50,7 +58,7 @@ class ResourceWatcher(ReconnectingStream):
         self.is_current = False
         self.why_empty: str | None = None
 
-    async def read(self, deadline: float | None) -> list[ResourceChange]:
+    async def read(self, deadline: float | None) -> list[WatchNews]:
         """What came next; nothing if none came by the deadline or for a while."""
         if self.closed:
             return []
@@ -85,16 +93,17 @@ class ResourceWatcher(ReconnectingStream):
         self._unseen = set(self._known)
         return self._stream
 
-    def _change(self, kind: str, data: bytes) -> list[ResourceChange]:
+    def _change(self, kind: str, data: bytes) -> list[WatchNews]:
         if kind in ("added", "changed"):
-            return self._seen(_read_resource(data))
+            return [*self._seen(_read_resource(data))]
         if kind == "removed":
             gone = json.loads(data)
-            return self._gone((gone["id"], gone["broker"]))
+            return [*self._gone((gone["id"], gone["broker"]))]
         if kind == "current":
             self.is_current = True
             missed, self._unseen = self._unseen, set()
-            return [change for key in sorted(missed) for change in self._gone(key)]
+            gone_too = [change for key in sorted(missed) for change in self._gone(key)]
+            return [*gone_too, _read_current(data)]
         return []  # it says goodbye: the stream ends, and is opened again
 
     def _seen(self, resource: FoundResource) -> list[ResourceChange]:
@@ -110,3 +119,31 @@ class ResourceWatcher(ReconnectingStream):
     def _gone(self, key: ResourceKey) -> list[ResourceChange]:
         resource = self._known.pop(key, None)
         return [] if resource is None else [ResourceChange("removed", resource)]
+
+
+class ResourceChanges:
+    """The changes of a watcher, one by one."""
+
+    def __init__(
+        self, watcher: ResourceWatcher, timeout_s: float | None, on_current: OnCurrent | None
+    ) -> None:
+        self.watcher = watcher
+        self._timeout_s = timeout_s
+        self._on_current = on_current
+        self._ready: deque[WatchNews] = deque()
+
+    async def next(self) -> ResourceChange | None:
+        """The next one; None if none came in time, or it was closed."""
+        deadline = None if self._timeout_s is None else time.monotonic() + self._timeout_s
+        while True:
+            while self._ready:
+                news = self._ready.popleft()
+                if isinstance(news, ResourceChange):
+                    return news
+                if self._on_current is not None:
+                    self._on_current(news)
+            if self.watcher.closed or self.watcher.why_empty:
+                return None
+            self._ready.extend(await self.watcher.read(deadline))
+            if not self._ready and deadline is not None and time.monotonic() >= deadline:
+                return None

@@ -9,6 +9,8 @@ from uuid import uuid4
 
 from tocsin.client.soap.connection_pool import ConnectionPool
 from tocsin.client.soap.faults import fault_error, is_fault
+from tocsin.client.soap.security import Security
+from tocsin.client.transport.address import Address
 from tocsin.errors import BadXml, BrokerRefused
 from tocsin.wire.soap.addressing import (
     EndpointReference,
@@ -42,10 +44,16 @@ class Patience:
 class Caller:
     """Asks services in one SOAP and one addressing version."""
 
-    def __init__(self, versions: Versions, patience: Patience) -> None:
+    def __init__(
+        self,
+        versions: Versions,
+        patience: Patience,
+        home: Address | None = None,
+        security: Security | None = None,
+    ) -> None:
         self.versions = versions
         self.patience = patience
-        self.pool = ConnectionPool()
+        self.pool = ConnectionPool(home, security)
 
     def call(
         self, request: SoapRequest, to: EndpointReference, *, patience: Patience | None = None

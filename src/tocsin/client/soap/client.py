@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Lock
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar, Unpack
 
 from tocsin.client.closeable import Closeable
 from tocsin.client.soap.addresses import reached_from, service_url
@@ -20,9 +20,13 @@ from tocsin.client.soap.inbox import Callback, Inbox
 from tocsin.client.soap.message import Message
 from tocsin.client.soap.outgoing_event import Delivery, envelope_of, outgoing_event
 from tocsin.client.soap.renewals import Renewals
+from tocsin.client.soap.security import Security
 from tocsin.client.soap.subscribe_request import LEASE, Granted, SubscribeRequest, expires_text
 from tocsin.client.soap.subscription import Expires, Status, Subscription
 from tocsin.client.soap.versions import choice, versions_of
+from tocsin.client.transport.address import locate
+from tocsin.credentials.lookup import Credentials
+from tocsin.credentials.sign_in import SignIn
 from tocsin.errors import BadSetting, NotInSpecification, TocsinError
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.envelope import Envelope
@@ -61,12 +65,17 @@ class SoapClient(Closeable):
         advertise: str | None = None,
         timeout_s: float = 30.0,
         patience_s: float = 10.0,
+        security: Security | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         known = self.specifications
         chosen = next(iter(known)) if version is None else version
         self.spec = spec = choice(f"version of {self.name}", chosen, known)
         self.url = service_url(broker)
-        self._caller = Caller(versions_of(spec, soap, addressing), Patience(timeout_s, patience_s))
+        home, _ = locate(self.url)
+        home = home._replace(credentials=Credentials(home.origin, **sign_in))
+        patience = Patience(timeout_s, patience_s)
+        self._caller = Caller(versions_of(spec, soap, addressing), patience, home, security)
         self._listen = listen
         self._advertise = advertise
         self._lock = Lock()

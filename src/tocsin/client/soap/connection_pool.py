@@ -13,49 +13,36 @@ from collections.abc import Sequence
 from contextlib import suppress
 from threading import Lock
 from typing import Final
-from urllib.parse import quote, urlsplit
 
-from tocsin.client.transport.address import URL_CHARS_MAX, Address
+from tocsin.client.soap.security import Security
+from tocsin.client.transport.address import Address, locate
 from tocsin.client.transport.http1 import MessageReader, request_bytes
 from tocsin.client.transport.refusal import Response
+from tocsin.client.transport.renewal import renew_if_due
 from tocsin.client.transport.retry import RETRY_STATUSES, pauses_s
-from tocsin.client.transport.runtime import READ_BYTES, connect
-from tocsin.errors import BadSetting, CannotReachBroker, TlsFailed, TocsinError
+from tocsin.client.transport.runtime import BLOCKING, READ_BYTES, connect, run
+from tocsin.errors import CannotReachBroker, TlsFailed, TocsinError
 
 Headers = Sequence[tuple[str, str]]
 
 IDLE_CONNECTIONS_MAX: Final = 4  # idle connections to one host
 ANSWER_BYTES_MAX: Final = 64 << 20
-_PORTS: Final = {"http": 80, "https": 443}
 
 
 class _NothingSent(Exception):
     """There is no connection, so the request is still all ours."""
 
 
-def locate(url: str) -> tuple[Address, str]:
-    """The host and the target of a URL; BadSetting if it is none that we can post to."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or _PORTS.get(parts.scheme, 0)
-    except ValueError:
-        parts, port = urlsplit(""), 0
-    host = parts.hostname or ""
-    if not (port and host) or len(url) > URL_CHARS_MAX or not url.isprintable() or " " in url:
-        raise BadSetting(
-            f"{url[:200]!r} is not an http or https URL",
-            remedy="Give an http or https URL, such as http://127.0.0.1:8400/soap.",
-        )
-    target = quote(parts.path or "/", safe="/:;,@!$&'()*+=~%-._")
-    if parts.query:
-        target += "?" + quote(parts.query, safe="/:;,@!$&'()*+=~%-._?")
-    return Address(host, port, parts.scheme == "https", ""), target
-
-
 class ConnectionPool:
-    """Many threads may post at once; each has a connection to itself while it does."""
+    """Many threads may post at once; each has a connection to itself while it does.
 
-    def __init__(self) -> None:
+    Credentials are shown to the service of `home` alone, and not where its references point.
+    """
+
+    def __init__(self, home: Address | None = None, security: Security | None = None) -> None:
+        """`security` is for whom the credentials of `home` are, and for nobody else."""
+        self._home = home
+        self._security = security
         self._lock = Lock()
         self._idle: dict[Address, list[socket.socket]] = {}
         self._closed = False
@@ -72,10 +59,16 @@ class ConnectionPool:
     ) -> Response:
         """The answer, whatever its status; CannotReachBroker if there is none in the end."""
         address, target = locate(url)
-        data = request_bytes(address, "POST", target, body=body, headers=headers)
+        security = None
+        if self._home is not None and address.origin == self._home.origin:
+            address, security = self._home, self._security
+            run(renew_if_due(BLOCKING, address))
         pauses = pauses_s(patience_s)
         while True:
             response: Response | None = None
+            # Signed for each attempt: what came before is not taken again.
+            content = body if security is None else security.secured(body, address)
+            data = request_bytes(address, "POST", target, body=content, headers=headers)
             try:
                 response = self._once(address, data, timeout_s)
                 if response.status not in RETRY_STATUSES:

@@ -11,11 +11,11 @@ import socket
 from threading import Lock
 from typing import Final
 
-from tocsin.client.soap.connection_pool import locate
 from tocsin.client.soap.faults import is_fault
 from tocsin.client.soap.inbox import Callback, Inbox, MessageIterator
 from tocsin.client.soap.message import Ended, Message
 from tocsin.client.soap.notifications import messages
+from tocsin.client.transport.address import locate
 from tocsin.client.transport.arrivals import Taken
 from tocsin.client.transport.http_listener import RETRY_SOON, HttpAnswer, HttpListener
 from tocsin.errors import BadSetting, TocsinError

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import Any, Unpack
 from weakref import ReferenceType, WeakSet, ref
 
 import msgspec
@@ -33,6 +33,8 @@ from tocsin.client.tracking.log_once import LogOnce
 from tocsin.client.tracking.profile import ProfileFilter, ProfileWatch
 from tocsin.client.tracking.sender import Sender
 from tocsin.client.tracking.spool import BATCH_MESSAGES_MAX, Spool
+from tocsin.credentials.secret import Secret
+from tocsin.credentials.sign_in import SignIn
 from tocsin.event.instant import rfc3339
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.messages import Message
@@ -46,6 +48,8 @@ IDLE_S = 1.0
 STOP_S = 1.0
 ORPHANS_S = 1.0  # at the end, for what former runs left behind: a short run has no other moment
 CATCH_UP_BATCHES_MAX = 8  # in one turn; then what is queued has its turn
+
+HIDDEN = "(token)"
 
 Build = Callable[..., Message | None]
 
@@ -73,12 +77,13 @@ class Outbox(Closeable):
         queue_max: int = 100_000,
         drain_s: float = 5.0,
         link: Link | None = None,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         self.source = self._first_source = source
         self._queue_max = queue_max
         self._drain_s = drain_s
         self._log = LogOnce()
-        chosen = link if link is not None else link_or_unavailable(broker)
+        chosen = link if link is not None else link_or_unavailable(broker, **sign_in)
         self._identity = in_use().below("Identity")
         self._sender = Sender(chosen, Spool(spool, chosen.name), self._log, self._identity)
         self._reset()
@@ -269,6 +274,8 @@ class Outbox(Closeable):
     def _dequeue(self, count_max: int) -> list[Message]:
         """The oldest messages of the queue, built, each with an id, a source and a time."""
         messages: list[Message] = []
+        # Looked up each time, as it may change; a link that is none of ours has none.
+        hidden: Secret | None = getattr(self._sender.link, "hidden", None)
         with suppress(IndexError):
             while len(messages) < count_max:
                 build, arguments = self._queue.popleft()
@@ -280,7 +287,7 @@ class Outbox(Closeable):
                     self._log.warn("build", f"A workflow event could not be built: {error!r}.")
                     continue
                 if message is not None:
-                    messages.append(self._with_id(message))
+                    messages.append(_without(self._with_id(message), hidden))
         return messages
 
     def _with_id(self, message: Message) -> Message:
@@ -303,6 +310,17 @@ class Outbox(Closeable):
         self._sender = Sender(link, spool, self._log, self._identity)
         self._sender.filter = former.filter
         self._reset()
+
+
+def _without(message: Message, hidden: Secret | None) -> Message:
+    """A message without our own token, which a command's line or its output may have had."""
+    if hidden is None:
+        return message
+    token, pairs = hidden.reveal(), message.pairs
+    if not any(token in value for value in pairs.values()):
+        return message
+    cleaned = {concept: value.replace(token, HIDDEN) for concept, value in pairs.items()}
+    return msgspec.structs.replace(message, pairs=cleaned)
 
 
 def _with_time(at_ns: int, message: Message) -> Message:

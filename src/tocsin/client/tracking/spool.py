@@ -16,7 +16,7 @@ from tocsin.client.blackboard.open_link import open_link
 from tocsin.client.tracking import spool_file
 from tocsin.client.tracking.profile import ProfileFilter, profile_filter
 from tocsin.client.tracking.spool_file import SpoolFile
-from tocsin.client.transport.address import BROKER_VARIABLE
+from tocsin.client.transport.address import BROKER_VARIABLE, address_learned
 from tocsin.errors import BrokerRefused, SomeFailed, TocsinError, UnknownConcept
 from tocsin.ontology import in_use
 from tocsin.wire.blackboard.messages import Message, Profile
@@ -199,7 +199,7 @@ def send_each(
                 if address in failures:  # nobody waits for it again at each of its files
                     raise failures[address]
                 if address not in links:
-                    link = open_link(address)
+                    link = open_link(address if named else address_learned(address))
                     links[address] = (link, _filter_of(link, where))
                 for now in _sending(file, *links[address], counts):
                     counts = now

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Self
+from typing import Self, Unpack
 
 from tocsin.client.blackboard.link import Link
 from tocsin.client.event_json import default_source
@@ -40,6 +40,7 @@ from tocsin.client.tracking.run import (
     plan_chunks,
     value_text,
 )
+from tocsin.credentials.sign_in import SignIn
 
 
 class Workflow:
@@ -63,6 +64,7 @@ class Workflow:
         heartbeat_s: float = HEARTBEAT_S,
         spool: Path | None = None,
         drain_s: float = 5.0,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         source = default_source(engine)
         self.run = Run(
@@ -83,6 +85,7 @@ class Workflow:
             spool=spool,
             drain_s=drain_s,
             link=link,
+            **sign_in,
         )
         self.monitors = MonitorScheduler(self.outbox, self.send_sample)
         self.produced = message_builders.ProducedFiles()

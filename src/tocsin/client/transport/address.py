@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from tocsin.credentials.lookup import Credentials, Origin
 from tocsin.errors import BadSetting
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from tocsin.credentials.sign_in import SignIn
 
 DEFAULT_BROKER = "http://127.0.0.1:8400"
 BROKER_VARIABLE = "TOCSIN_BROKER"
@@ -19,6 +25,7 @@ class Address(NamedTuple):
     """A broker's address; `prefix` is the path that a proxy put in front of the broker's own.
 
     `ca_file` names authorities to trust besides the system's (None: those of TOCSIN_CA_FILE).
+    `credentials` are for this broker and no other; None: nothing is shown there.
     """
 
     host: str
@@ -26,6 +33,12 @@ class Address(NamedTuple):
     tls: bool
     prefix: str
     ca_file: str | None = None
+    credentials: Credentials | None = None
+
+    @property
+    def origin(self) -> Origin:
+        """Whom its credentials belong to."""
+        return Origin("https" if self.tls else "http", self.host.lower(), self.port)
 
     @property
     def authority(self) -> str:
@@ -37,10 +50,24 @@ class Address(NamedTuple):
         return f"{'https' if self.tls else 'http'}://{self.authority}{self.prefix}"
 
 
-def broker_address(url: str | Address | None = None, ca_file: str | None = None) -> Address:
-    """The broker at `url`, or at TOCSIN_BROKER, or on this machine."""
+def broker_address(
+    url: str | Address | None = None, ca_file: str | None = None, **sign_in: Unpack[SignIn]
+) -> Address:
+    """The broker at `url`, or at TOCSIN_BROKER, or on this machine, and what is shown to it."""
     if isinstance(url, Address):
         return url
+    address = _address(url, ca_file)
+    return address._replace(credentials=Credentials(address.origin, **sign_in))
+
+
+def address_learned(url: str) -> Address:
+    """Of a broker that nobody named just now: what the environment has is for another, perhaps, so
+    that only a login with this one is shown to it."""
+    address = _address(url, None)
+    return address._replace(credentials=Credentials(address.origin, environment={}))
+
+
+def _address(url: str | None, ca_file: str | None) -> Address:
     text = url or os.environ.get(BROKER_VARIABLE) or DEFAULT_BROKER
     scheme, found, rest = text.partition("://")
     if not found:
@@ -54,6 +81,27 @@ def broker_address(url: str | Address | None = None, ca_file: str | None = None)
             remedy=f"Give a URL such as {DEFAULT_BROKER}, by --broker or {BROKER_VARIABLE}.",
         )
     return Address(host, port, scheme == "https", (slash + path).rstrip("/"), ca_file)
+
+
+def locate(url: str) -> tuple[Address, str]:
+    """The host and the target of a URL; BadSetting if it is none that we can post to."""
+    from urllib.parse import quote, urlsplit  # here: `tocsin pub` starts sooner without
+
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:
+        parts, port = urlsplit(""), 0
+    host = parts.hostname or ""
+    if not (port and host) or len(url) > URL_CHARS_MAX or not url.isprintable() or " " in url:
+        raise BadSetting(
+            f"{url[:200]!r} is not an http or https URL",
+            remedy="Give an http or https URL, such as http://127.0.0.1:8400/soap.",
+        )
+    target = quote(parts.path or "/", safe="/:;,@!$&'()*+=~%-._")
+    if parts.query:
+        target += "?" + quote(parts.query, safe="/:;,@!$&'()*+=~%-._?")
+    return Address(host, port, parts.scheme == "https", ""), target
 
 
 def _host_and_port(authority: str, default_port: int) -> tuple[str, int | None]:

@@ -12,6 +12,7 @@ from tocsin.client.requests import JSON_HEADERS
 from tocsin.client.transport.address import Address, broker_address
 from tocsin.client.transport.http1 import MessageReader, request_bytes
 from tocsin.client.transport.refusal import Response, refusal
+from tocsin.client.transport.renewal import renew_if_due
 from tocsin.client.transport.runtime import (
     BLOCKING,
     NO_ANSWER,
@@ -19,6 +20,7 @@ from tocsin.client.transport.runtime import (
     Stream,
     cannot_reach,
     connect_stream,
+    lost_connection,
     run,
 )
 from tocsin.errors import CannotReachBroker, TocsinError
@@ -78,7 +80,7 @@ class HttpConnection:
     ) -> Response:
         """Send a request and read its response. A reused connection that turns out closed is
         opened again, except for a POST."""
-        data = request_bytes(self.address, method, target, body=body, headers=headers)
+        data = await self.encode(method, target, body=body, headers=headers)
         async with self._lock:
             reused = self._stream is not None
             try:
@@ -100,6 +102,13 @@ class HttpConnection:
             raise refusal(response.status, response.body)
         return response
 
+    async def encode(
+        self, method: str, target: str, *, body: bytes = b"", headers: Headers = ()
+    ) -> bytes:
+        """A whole request, to `send`, with a token that holds."""
+        await renew_if_due(self.runtime, self.address)
+        return request_bytes(self.address, method, target, body=body, headers=headers)
+
     async def _exchange(self, data: bytes, timeout_s: float | None) -> Response:
         try:
             await self.send(data, timeout_s=timeout_s)
@@ -119,7 +128,7 @@ class HttpConnection:
             await self._stream.write(data, self._idle_s)
         except OSError as error:
             self.close()
-            raise cannot_reach(self.address, str(error) or NO_ANSWER) from None
+            raise lost_connection(self.address, error) from None
 
     async def receive(self) -> Response:
         """The response to the oldest request that has none."""
@@ -138,7 +147,7 @@ class HttpConnection:
 
     async def start_stream(self, target: str, *, headers: Headers = (), idle_s: float) -> None:
         """Ask for a response that goes on, to be read by `read_stream`."""
-        await self.send(request_bytes(self.address, "GET", target, headers=headers))
+        await self.send(await self.encode("GET", target, headers=headers))
         self._reader = MessageReader(response=True)
         self._excerpt = self._rest = b""
         self._idle_s = idle_s
@@ -180,8 +189,7 @@ class HttpConnection:
             if quiet and isinstance(error, TimeoutError):
                 raise
             self.close()
-            why = NO_ANSWER if isinstance(error, TimeoutError) else error
-            raise cannot_reach(self.address, why) from None
+            raise lost_connection(self.address, error) from None
         if data:
             self._unproven = False
             self._read_at_s = time.monotonic()
@@ -246,6 +254,12 @@ class Connection(Closeable):
         """As `HttpConnection.request`."""
         work = self.http.request(method, target, body=body, headers=headers, timeout_s=timeout_s)
         return run(work)
+
+    def encode(
+        self, method: str, target: str, *, body: bytes = b"", headers: Headers = ()
+    ) -> bytes:
+        """As `HttpConnection.encode`."""
+        return run(self.http.encode(method, target, body=body, headers=headers))
 
     def send(self, data: bytes, *, timeout_s: float | None = None) -> None:
         """Send a whole request without waiting for its response."""

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from tocsin.client.transport.address import Address
 from tocsin.errors import BadRequest
+
+if TYPE_CHECKING:
+    from tocsin.credentials.secret import Secret
 
 HEAD_BYTES_MAX = 64 * 1024
 CHUNK_LINE_BYTES_MAX = 1_024
@@ -26,12 +30,19 @@ def request_bytes(
     body: bytes = b"",
     headers: Iterable[tuple[str, str]] = (),
 ) -> bytes:
-    """A whole request, ready to send."""
+    """A whole request, ready to send, with the token that belongs to this address."""
     lines = [f"{method} {address.prefix}{target} HTTP/1.1", f"Host: {address.authority}"]
+    if (token := token_of(address)) is not None:
+        lines.append(f"Authorization: Bearer {token.reveal()}")
     lines += [f"{name}: {value}" for name, value in headers]
     if body or method in ("POST", "PUT", "PATCH"):
         lines.append(f"Content-Length: {len(body)}")
     return "\r\n".join(lines).encode("ascii") + b"\r\n\r\n" + body
+
+
+def token_of(address: Address) -> Secret | None:
+    """The token for a broker, if there is one."""
+    return None if address.credentials is None else address.credentials.token()
 
 
 class _Part(Enum):

@@ -8,6 +8,7 @@ asyncio, whose import takes longer than all the rest of the command.
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable, Coroutine
@@ -134,17 +135,30 @@ async def connect_stream(runtime: Runtime, address: Address) -> Stream:
     if address.tls:
         from tocsin.client.transport.tls import client_context
 
-        context = client_context(address.ca_file)
+        credentials = address.credentials
+        shown = None if credentials is None else credentials.certificate
+        context = client_context(address.ca_file, shown)
     while True:
         try:
             return await runtime.connect(address, context)
         except ConnectionRefusedError as error:
             if startup_wait.is_over(address.host):
                 waited = startup_wait.explanation(address.host)
-                raise cannot_reach(address, f"{error}{waited}") from None
+                raise cannot_reach(address, f"{_reason(error)}{waited}") from None
         except OSError as error:
             raise _connect_error(address, error) from None
         await runtime.sleep(startup_wait.PAUSE_S)
+
+
+def lost_connection(address: Address, error: OSError) -> TocsinError:
+    """Why a connection broke; a peer that refuses our certificate says it that late."""
+    if address.tls:
+        from tocsin.client.transport.tls import is_refusal, refused_alert
+
+        if is_refusal(error):
+            return refused_alert(str(address), error)
+    why = NO_ANSWER if isinstance(error, TimeoutError) else str(error) or NO_ANSWER
+    return cannot_reach(address, why)
 
 
 def _connect_error(address: Address, error: OSError) -> TocsinError:
@@ -155,7 +169,14 @@ def _connect_error(address: Address, error: OSError) -> TocsinError:
 
         if isinstance(error, ssl.SSLError):
             return handshake_failed(address, error)
-    return cannot_reach(address, str(error) or NO_ANSWER)
+    return cannot_reach(address, _reason(error))
+
+
+def _reason(error: OSError) -> str:
+    """The system's few words, without its number."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()  # asyncio's own words repeat the address
+    return error.strerror or str(error) or NO_ANSWER
 
 
 def cannot_reach(address: Address, why: object) -> CannotReachBroker:

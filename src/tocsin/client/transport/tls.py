@@ -8,9 +8,15 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from typing import TypeGuard
 
 from tocsin.client.transport.address import CA_FILE_VARIABLE, Address
-from tocsin.errors import BadSetting, TlsFailed
+from tocsin.credentials.lookup import (
+    CLIENT_CERT_VARIABLE,
+    CLIENT_KEY_VARIABLE,
+    ClientCertificate,
+)
+from tocsin.errors import BadCredential, BadSetting, TlsFailed
 
 VERSION_MIN = ssl.TLSVersion.TLSv1_2
 PROBE_TIMEOUT_S = 2.0
@@ -25,8 +31,33 @@ _TRUST = (
 )
 
 
-def client_context(ca_file: str | None = None) -> ssl.SSLContext:
-    """Trusts the system's authorities, and those in the file or in that of TOCSIN_CA_FILE."""
+# What a peer says of our certificate, by OpenSSL's names of the alerts.
+_REFUSED_ALERTS = {
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "wants a client certificate",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "refused the handshake, perhaps for want of a certificate",
+    "TLSV1_ALERT_UNKNOWN_CA": "does not know the authority of our client certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "does not accept our client certificate",
+    "SSLV3_ALERT_UNSUPPORTED_CERTIFICATE": "does not accept our kind of client certificate",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "says that our client certificate has expired",
+    "SSLV3_ALERT_CERTIFICATE_REVOKED": "says that our client certificate is revoked",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "does not accept our client certificate",
+    "TLSV1_ALERT_ACCESS_DENIED": "does not accept our client certificate",
+}
+
+
+class _Locked(Exception):
+    """A key wants a password."""
+
+
+def _no_password() -> str:
+    raise _Locked
+
+
+def client_context(
+    ca_file: str | None = None, shown: ClientCertificate | None = None
+) -> ssl.SSLContext:
+    """Trusts the system's authorities, and those in the file or in that of TOCSIN_CA_FILE; shows a
+    certificate to whom asks for one."""
     context = ssl.create_default_context()
     context.minimum_version = VERSION_MIN
     named = ca_file or os.environ.get(CA_FILE_VARIABLE)
@@ -39,7 +70,27 @@ def client_context(ca_file: str | None = None) -> ssl.SSLContext:
                 f"the CA file {named} cannot be read: {why}",
                 remedy="Name a PEM file with the certificates of the authorities to trust.",
             ) from None
+    if shown is not None:
+        _show(context, shown)
     return context
+
+
+def _show(context: ssl.SSLContext, shown: ClientCertificate) -> None:
+    key = shown.key or shown.certificate
+    try:
+        # Asked for a password on the terminal, a job would wait for ever.
+        context.load_cert_chain(shown.certificate, shown.key, password=_no_password)
+    except _Locked:
+        raise BadCredential(
+            f"the private key {key} is encrypted with a password",
+            remedy="Write it without: openssl pkey -in ENCRYPTED -out KEY, and chmod 600 KEY.",
+        ) from None
+    except OSError as error:  # ssl.SSLError is one
+        why = getattr(error, "reason", None) or error.strerror or "a file is missing"
+        raise BadCredential(
+            f"{shown.certificate} and {key} cannot be shown as a client certificate: {why}",
+            remedy="Name the PEM file of a certificate and that of its own key.",
+        ) from None
 
 
 def handshake_failed(address: Address, error: ssl.SSLError) -> TlsFailed:
@@ -48,6 +99,8 @@ def handshake_failed(address: Address, error: ssl.SSLError) -> TlsFailed:
         problem, remedy = untrusted(error, address.host)
     elif error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"):
         problem, remedy = "it does not use TLS", f"Write {_with_scheme(address, 'http')}."
+    elif error.reason in _REFUSED_ALERTS:
+        return refused_alert(str(address), error)
     elif isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
         problem = "it closed the connection during the TLS handshake"
         remedy = f"If that broker has no certificate, write {_with_scheme(address, 'http')}."
@@ -55,6 +108,21 @@ def handshake_failed(address: Address, error: ssl.SSLError) -> TlsFailed:
         problem = f"the TLS handshake failed ({error.reason or error})"
         remedy = "Check that both sides have TLS 1.2 or newer and a cipher in common."
     return TlsFailed(f"cannot connect to {address}: {problem}", remedy=remedy)
+
+
+def is_refusal(error: BaseException) -> TypeGuard[ssl.SSLError]:
+    """True if the peer refuses our certificate. With TLS 1.3 it says so after the handshake."""
+    return isinstance(error, ssl.SSLError) and error.reason in _REFUSED_ALERTS
+
+
+def refused_alert(where: str, error: ssl.SSLError) -> TlsFailed:
+    """What a peer says of our certificate, or that there is none."""
+    return TlsFailed(
+        f"cannot connect to {where}: it {_REFUSED_ALERTS[error.reason]}",
+        remedy="Name a certificate that it accepts, and its key: --client-cert and --client-key, "
+        f"{CLIENT_CERT_VARIABLE} and {CLIENT_KEY_VARIABLE}, or client_certificate= and "
+        "client_key= in Python.",
+    )
 
 
 def untrusted(error: ssl.SSLCertVerificationError, host: str) -> tuple[str, str]:

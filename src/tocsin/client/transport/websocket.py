@@ -21,8 +21,10 @@ from wsproto.events import (
 from wsproto.utilities import ProtocolError
 
 from tocsin.client.transport.address import Address
+from tocsin.client.transport.http1 import token_of
 from tocsin.client.transport.refusal import refusal
-from tocsin.client.transport.runtime import READ_BYTES, cannot_reach, connect
+from tocsin.client.transport.renewal import renew_if_due
+from tocsin.client.transport.runtime import BLOCKING, READ_BYTES, cannot_reach, connect, run
 from tocsin.errors import CannotReachBroker
 
 NORMAL = 1000  # RFC 6455, 7.4.1
@@ -37,6 +39,9 @@ class WebSocket:
     answered in place of a WebSocket."""
 
     def __init__(self, address: Address, target: str, subprotocol: str) -> None:
+        run(renew_if_due(BLOCKING, address))
+        token = token_of(address)
+        headers = [] if token is None else [(b"Authorization", f"Bearer {token.reveal()}".encode())]
         self._address = address
         self._socket = connect(address)
         self._protocol = WSConnection(ConnectionType.CLIENT)
@@ -51,6 +56,7 @@ class WebSocket:
             host=address.authority,
             target=address.prefix + target,
             subprotocols=[subprotocol],
+            extra_headers=headers,
         )
         try:
             self._transmit(request)

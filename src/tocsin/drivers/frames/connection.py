@@ -12,8 +12,10 @@ from tocsin.access.session import anonymous
 from tocsin.broker.effects import Level
 from tocsin.config.tables import FramesSettings
 from tocsin.drivers.budget import ReceiveBudget
+from tocsin.drivers.connection_quotas import ConnectionQuotas
+from tocsin.drivers.site_context import certificate_session
 from tocsin.drivers.stream_listener import socket_name
-from tocsin.errors import BadFrame, TocsinError, TooSlow
+from tocsin.errors import BadFrame, NotSignedIn, QuotaReached, TocsinError, TooSlow
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession
 from tocsin.wire.framing import HEAD, FrameSplitter
@@ -37,6 +39,7 @@ class Listener(Protocol):
     is_secure: bool
     failed: int
     budget: ReceiveBudget
+    quotas: ConnectionQuotas | None
 
     def admit(self, connection: Connection) -> bool: ...
 
@@ -91,7 +94,16 @@ class Connection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES)
         self._last_read_s = self._listener.now_s
         listener = self._listener
-        caller = anonymous(listener.name, self.peer)
+        try:
+            caller = certificate_session(
+                anonymous(listener.name, self.peer), transport.get_extra_info("ssl_object")
+            )
+            if listener.quotas is not None:
+                listener.quotas.connected(self, caller)
+        except (NotSignedIn, QuotaReached) as error:
+            self._note(error)
+            self._transport.abort()
+            return
         self._session = PerformanceSession(
             listener.service, self, caller, listener.roles, in_order=True
         )

@@ -11,11 +11,12 @@ from typing import Final
 from tocsin.config import Settings
 from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.budget import ReceiveBudget
+from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.frames.connection import Connection
 from tocsin.drivers.frames.pending_tls import PendingTls
 from tocsin.drivers.peers import Peers
 from tocsin.errors import BadSetting
-from tocsin.services.performance.limited_log import LimitedLog
+from tocsin.services.limited_log import LimitedLog
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import BROKER
 
@@ -27,6 +28,8 @@ _POLL_S: Final = 0.01
 
 class FramesListener:
     """An open listener. `roles` is what the broker is to those who connect here."""
+
+    quotas: ConnectionQuotas | None = None  # of connections; None where there are none
 
     def __init__(
         self,
@@ -140,6 +143,8 @@ class FramesListener:
         if connection in self._connections:
             self._connections.discard(connection)
             self._peers.leave(connection.host)
+            if self.quotas is not None:
+                self.quotas.lost(connection)
             self.service.connections -= 1
             self._full = False
 

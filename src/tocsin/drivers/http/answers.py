@@ -77,6 +77,8 @@ def refused(
     body = problem_json(error)
     wait_s = retry_after_s(error)
     retry = b"" if wait_s is None else b"retry-after: %d\r\n" % wait_s
+    if error.http_status == 401:
+        retry += b'www-authenticate: Bearer realm="tocsin"\r\n'
     return b"%b%b%bcontent-type: %b\r\ncontent-length: %d\r\n%b%b\r\n%b" % (
         status_line(error.http_status),
         response_heads.date,

@@ -41,6 +41,7 @@ class AsgiExchange:
         self._connection = connection
         self._request = request
         self._application = application
+        self._session = connection.session
         self._body: bytes | None = None
         self._head: bytes | None = None  # made, and not yet written
         self._status = 0
@@ -56,6 +57,7 @@ class AsgiExchange:
 
     def start(self) -> None:
         request, server = self._request, self._connection.server
+        self._session = session_of(self._connection, request.headers)
         coding = request.headers.get(b"content-encoding")
         self._body = request.body
         if coding is not None:
@@ -123,7 +125,7 @@ class AsgiExchange:
             "headers": list(request.headers.items()),
             "client": client[:2] if isinstance(client, tuple) else None,
             "server": server[:2] if isinstance(server, tuple) else None,
-            SCOPE_KEY: session_of(self._connection, request.headers),
+            SCOPE_KEY: self._session,
         }
 
     async def _receive(self) -> Message:

@@ -47,13 +47,16 @@ class Connection(ClientTransport):
         self._last = False  # no request comes after those we have
         self._final_answer = b""  # written after all answers, if the client erred
         self._half_closed = False  # nothing can be written any more
+        self._is_tls = False
 
     # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         host = self._take_transport(transport)
         self.deadline_s = self.server.now_s + self.server.limits.header_deadline_s
-        self._refusal = self.server.limiter.admit(self, host)
+        tls = transport.get_extra_info("ssl_object")
+        self._is_tls = tls is not None
+        self._refusal = self.server.admit(self, host, tls)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Release everything: what was sent must not wait for the garbage collector."""
@@ -63,7 +66,7 @@ class Connection(ClientTransport):
         self.in_flight.clear()
         self.reader.close()
         self._share.hold(0)
-        self.server.limiter.forget(self)
+        self.server.forget(self)
         if self.active is not None:
             self.active.lost()
             self.active = None
@@ -87,7 +90,8 @@ class Connection(ClientTransport):
         self.receipts.peer_closed()
         if self.active is not None:
             self.active.ended_by_client()
-        return self._has_answers_to_give()
+        # TLS has no half of a connection to keep.
+        return not self._is_tls and self._has_answers_to_give()
 
     def pause_writing(self) -> None:
         self._pause()
@@ -195,12 +199,13 @@ class Connection(ClientTransport):
         try:
             if not is_plain or headers.get(b"host") not in server.guard.passed:
                 server.guard.check(b"POST", headers)
+            session = session_of(self, headers)
             events = read(headers, body, server.event_limits, server.limits.body_bytes_max)
         except TocsinError as error:
             server.unreadable += 1
             publication.answer(error)
             return
-        server.publish(session_of(self, headers), events, publication)
+        server.publish(session, events, publication)
 
     def answered(self, publication: Publication) -> None:
         """A publication has its response; it leaves when those before it have left."""

@@ -85,6 +85,8 @@ class HttpListener:
             budget=budget or ReceiveBudget(settings.limits.receiving_bytes_max, note),
             per_peer_max=settings.limits.connections_per_peer_max,
             peer_connected=port.peer_connected,
+            sign_in=context.access.sign_in,
+            quotas=context.access.connection_quotas,
         )
         self._application = application(context, self.server)
         self._server: asyncio.Server | None = None

@@ -40,7 +40,15 @@ UNUSUAL_HEADERS = frozenset(
 CREDENTIALS = frozenset({b"authorization", b"proxy-authorization", b"cookie"})
 # A second one of these is an attempt to be understood in two ways.
 _ONCE = frozenset(
-    {b"host", b"content-type", b"content-encoding", b"content-length", b"origin", b"expect"}
+    {
+        b"authorization",
+        b"content-encoding",
+        b"content-length",
+        b"content-type",
+        b"expect",
+        b"host",
+        b"origin",
+    }
 )
 _HEADER_OVERHEAD_BYTES = 4  # the colon, the space and the line end
 _QUOTED_BYTES = 80

@@ -6,20 +6,29 @@ import asyncio
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
+from tocsin.access.guarded_sign_in import GuardedSignIn
 from tocsin.access.session import Session
 from tocsin.broker.effects import Level
-from tocsin.broker.port import Replier
+from tocsin.broker.engine import Replier
 from tocsin.config import HttpSettings
 from tocsin.drivers.budget import ReceiveBudget
+from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.http.answers import ResponseHeads
-from tocsin.drivers.http.connection_limiter import CROWDED_IDLE_S, ConnectionLimiter, PeerConnected
+from tocsin.drivers.http.connection_limiter import (
+    CROWDED_IDLE_S,
+    ConnectionLimiter,
+    LimitedConnection,
+    PeerConnected,
+)
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.head_cache import HeadCache
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.logger import WriteLog
+from tocsin.drivers.site_context import certificate_session
+from tocsin.errors import NotSignedIn, QuotaReached, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.cloudevents.limits import Limits
 
@@ -27,6 +36,12 @@ SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, s
 
 Publish = Callable[[Session, list[Event], Replier], None]
 MakeExchange = Callable[[Any, Request], Exchange]  # for a connection
+
+
+class Admitted(LimitedConnection, Protocol):
+    """A connection that may ask for something."""
+
+    session: Session
 
 
 class HttpServer:
@@ -45,12 +60,16 @@ class HttpServer:
         budget: ReceiveBudget,
         per_peer_max: int,
         peer_connected: PeerConnected,
+        sign_in: GuardedSignIn | None = None,
+        quotas: ConnectionQuotas | None = None,
     ) -> None:
         self.loop = loop
         self.limits = limits
         self.event_limits = event_limits
         self.guard = guard
         self.publish = publish
+        self.sign_in = sign_in
+        self.quotas = quotas  # of connections; None where there are none
         self.exchange = exchange
         self.note = note
         self.budget = budget
@@ -62,6 +81,24 @@ class HttpServer:
         self.response_heads = ResponseHeads(time.time())
         self.now_s = loop.time()
         self._sweep: asyncio.TimerHandle | None = loop.call_later(SWEEP_S, self._turn)
+
+    def admit(self, connection: Admitted, host: str, tls: object) -> TocsinError | None:
+        """None if it may send any request; else its answer, unless it only probes. Whoever shows a
+        certificate by TLS has signed in with it."""
+        refusal = self.limiter.admit(connection, host)
+        try:
+            connection.session = certificate_session(connection.session, tls)
+            if refusal is None and self.quotas is not None:
+                self.quotas.connected(connection, connection.session)
+        except (NotSignedIn, QuotaReached) as error:
+            return refusal or error
+        return refusal
+
+    def forget(self, connection: LimitedConnection) -> None:
+        """It is gone."""
+        self.limiter.forget(connection)
+        if self.quotas is not None:
+            self.quotas.lost(connection)
 
     def note_failure(self, message: str, cause: BaseException, **fields: object) -> None:
         """Write a failure of ours to the log, with the place where it happened."""

@@ -6,10 +6,13 @@ import asyncio
 import re
 from math import inf
 
+import msgspec
+
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
-from tocsin.drivers.http.session import soap_session
+from tocsin.drivers.http.session import SOAP, soap_session
+from tocsin.drivers.private_transport import is_private
 from tocsin.errors import TocsinError
 from tocsin.safexml import carried_as
 from tocsin.services.publishing.content_encoding import decoded
@@ -44,6 +47,11 @@ class SoapExchange:
                 body = decoded(body, coding, server.limits.body_bytes_max)
             except TocsinError as error:
                 refused = error
+        session = msgspec.structs.replace(self._connection.session, endpoint=SOAP)
+        try:
+            session = soap_session(self._connection, headers)
+        except TocsinError as error:
+            refused = error
         kind = headers.get(b"content-type", b"").decode("latin-1")
         charset = None if is_multipart(kind) else _CHARSET.search(kind)
         # UTF-8 without a declaration is what nearly everybody sends: nothing to do.
@@ -60,8 +68,9 @@ class SoapExchange:
             path=request.path,
             query=request.query.decode("latin-1"),
             base=self._base,
-            session=soap_session(self._connection, headers),
+            session=session,
             refused=refused,
+            is_private=is_private(self._connection.transport, session.peer),
         )
         self._task = server.loop.create_task(self._run(call))
 

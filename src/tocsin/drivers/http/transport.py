@@ -7,7 +7,7 @@ import asyncio
 from math import inf
 from typing import Final
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session, anonymous
 from tocsin.drivers.budget import OWN_BYTES_MAX
 from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import ENDPOINT
@@ -26,6 +26,7 @@ class ClientTransport(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.peer = ""
         self.session = anonymous(ENDPOINT)
+        self.signed_in: tuple[bytes, Session] = (b"", self.session)  # by the last such header
         self.deadline_s = inf
         self.write_paused = False
         self._is_silent = True  # until its first request

@@ -9,9 +9,12 @@ from math import inf
 from time import monotonic
 from typing import Final, cast
 
+from tocsin.access.session import Session, anonymous
 from tocsin.drivers.link.connections import LinkConnections
 from tocsin.drivers.link.frame_count import FrameCount
+from tocsin.drivers.site_context import certificate_session
 from tocsin.drivers.stream_listener import socket_name
+from tocsin.errors import NotSignedIn
 from tocsin.services.link.transport import Receiver, Transport
 
 TURN_S: Final = 0.005  # in a turn of the loop: a heartbeat of others, or a request, waits so long
@@ -54,7 +57,9 @@ class LinkConnection(asyncio.Protocol):
         self._taken_s = inf  # when that became more, or began to wait
         self._closing_s = inf
         self._reason = ""
+        self.refusal: NotSignedIn | None = None  # of the certificate at the other side
         self._peer = ""
+        self._session = anonymous("link")
         self.host = ""
 
     # What the service calls
@@ -62,6 +67,10 @@ class LinkConnection(asyncio.Protocol):
     @property
     def peer(self) -> str:
         return self._peer
+
+    @property
+    def session(self) -> Session:
+        return self._session
 
     @property
     def is_open(self) -> bool:
@@ -112,7 +121,14 @@ class LinkConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=0)  # to be called when all has been taken
         self._connections.add(self)
         try:
+            self._session = certificate_session(
+                anonymous("link", self._peer), transport.get_extra_info("ssl_object")
+            )
             self._receiver = self._opened(self)
+        except NotSignedIn as error:
+            self._connections.warn(error.problem, code=error.code, peer=self._peer)
+            self.refusal = error
+            self.abort()
         except Exception as error:  # a bug: it costs this connection alone
             self._fail(error)
 

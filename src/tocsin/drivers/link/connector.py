@@ -42,6 +42,10 @@ class TcpConnector:
                     ssl=self._tls,
                     server_hostname=None if self._tls is None else host.removesuffix("."),
                 )
+            if connection.refusal is not None:
+                raise failed(
+                    connection.refusal.problem, "This broker's log says what is wrong with it."
+                )
         except TimeoutError:
             if connection.is_open:
                 return  # at the last moment

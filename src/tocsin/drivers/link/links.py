@@ -13,7 +13,7 @@ from tocsin.drivers.link.connections import LinkConnections
 from tocsin.drivers.link.connector import TcpConnector
 from tocsin.drivers.link.listener import LinkListener
 from tocsin.drivers.own_address import ANY_ADDRESS
-from tocsin.drivers.tls import authorities_context
+from tocsin.drivers.site_context import SiteContext
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.service import LinkService
@@ -29,10 +29,11 @@ class Links:
         ids: Ids,
         settings: Settings,
         budget: ReceiveBudget,
+        tls: SiteContext | None = None,
     ) -> None:
+        """`tls`: of the connections that this broker opens."""
         overlay = settings.overlay
         self.connections = LinkConnections(overlay, port.runtime, budget)
-        tls = authorities_context("overlay.ca_file", overlay.ca_file) if overlay.tls else None
         connector = TcpConnector(self.connections, tls)
         options = overlay.link_options()
         self.service = LinkService(

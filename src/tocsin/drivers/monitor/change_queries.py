@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
-from tocsin.drivers.monitor.index import Page, RunIndex, event_record
+from tocsin.drivers.monitor.index import MAY_READ, Page, RunIndex, event_record
 from tocsin.event.instant import rfc3339
 from tocsin.monitor.comparison import changed_files, differences, differing, type_compared
 from tocsin.monitor.views import activity_record, run_record, whole_run
@@ -121,7 +121,10 @@ class ChangeQueries:
         return found, None
 
     def lineage(self, workflow: str) -> list[tuple[str, str, str, int]]:
-        """Every version with the one before, the workflow that was another's, and when."""
+        """Every version with the one before, the workflow that was another's, and when: for who
+        may read all."""
+        if not self._index.is_whole:
+            return []
         return self._index.rows(
             "SELECT version, previous, fork_of, at_ns FROM versions WHERE workflow = ? "
             "ORDER BY seq DESC LIMIT ?",
@@ -148,7 +151,8 @@ class ChangeQueries:
             _, facts = self._index.facts(run_id)
             record = whole_run(run_record(facts, now_ns, self._index.options.silence_s), facts)
             before = self._run_before(record, now_ns)
-            recorded = self._between(record, before)
+            # What was said of versions may be on other topics than the run.
+            recorded = self._between(record, before) if self._index.is_whole else []
         return RunChanges(
             run=run_id,
             workflow=record.workflow,
@@ -164,9 +168,9 @@ class ChangeQueries:
         if not record.workflow:
             return None
         found = self._index.rows(
-            "SELECT b.id FROM runs AS a JOIN runs AS b ON b.workflow = a.workflow AND "
-            "(b.sort_ns, b.id) < (a.sort_ns, a.id) WHERE a.id = ? "
-            "ORDER BY b.sort_ns DESC, b.id DESC LIMIT 1",
+            "SELECT runs.id FROM runs AS a JOIN runs ON runs.workflow = a.workflow AND "
+            f"(runs.sort_ns, runs.id) < (a.sort_ns, a.id) WHERE a.id = ? AND {MAY_READ} "
+            "ORDER BY runs.sort_ns DESC, runs.id DESC LIMIT 1",
             record.id,
         )
         for (run_id,) in found:

@@ -137,6 +137,9 @@ class LogFollower:
         with self._turn:
             self._missed += count
 
+    def withheld(self, count: int) -> None:
+        """The monitor may read everything."""
+
     def end(self, reason: str) -> None:
         self.stop()
 

@@ -6,14 +6,17 @@ Threads that ask at the same time share one connection and take turns.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
+from tocsin.access.decision import Readable
 from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
 from tocsin.drivers.monitor.options import MonitorOptions
+from tocsin.drivers.monitor.run_topics import NO_TOPIC
 from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
 from tocsin.event.instant import rfc3339
@@ -31,6 +34,9 @@ Page = tuple[list[T], str | None]
 NAMES_AT_ONCE: Final = 256
 TASKS_MAX: Final = 20_000  # of a run whose time left is worked out task by task
 
+MAY_READ: Final = (
+    "may_read(runs.id, (SELECT json_group_array(topic) FROM run_topics WHERE run = runs.no))"
+)
 _RUN = "SELECT no, id, row, odd, cycle FROM runs"
 
 
@@ -40,7 +46,10 @@ class RunIndex:
     def __init__(self, directory: Path, options: MonitorOptions) -> None:
         self.options = options
         self._connection = connect_reader(directory)
+        self._connection.create_scalar_function("may_read", self._may_read, 2)
         self._lock = threading.RLock()
+        self._readable: Readable | None = None  # of whoever asks just now
+        self._readable_topics: dict[tuple[str, str], bool] = {}
 
     def close(self) -> None:
         with self._lock:
@@ -54,10 +63,40 @@ class RunIndex:
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
+    @contextmanager
+    def reading(self, readable: Readable | None) -> Iterator[None]:
+        """Meanwhile only what may be read is there: MAY_READ holds for the runs of which every
+        event may be read, and the others are not found. None for everything."""
+        with self._lock:
+            self._readable = readable
+            self._readable_topics.clear()
+            try:
+                yield
+            finally:
+                self._readable = None
+
+    @property
+    def is_whole(self) -> bool:
+        """False while somebody reads who may not read every run."""
+        return self._readable is None
+
+    def _may_read(self, *asked: Any) -> bool:
+        """Called by SQLite."""
+        readable, known = self._readable, self._readable_topics
+        if readable is None:
+            return True
+        run_id, topics = key = asked
+        if key not in known:
+            on = frozenset(msgspec.json.decode(topics, type=list[str]))
+            known[key] = readable.has_all_on(f"run/{run_id}", on - {NO_TOPIC})
+            if NO_TOPIC in on:  # it is on more than were kept
+                known[key] = readable.has_all_on(f"run/{run_id}", frozenset())
+        return known[key]
+
     def facts(self, run_id: str) -> tuple[int, RunFacts]:
         """The row number of a run and what is known of it; NoSuchRun."""
         with self._lock:
-            found = self.rows(f"{_RUN} WHERE id = ?", run_id)
+            found = self.rows(f"{_RUN} WHERE id = ? AND {MAY_READ}", run_id)
             if not found:
                 raise no_such_run(run_id)
             (facts,) = self.facts_of(found)

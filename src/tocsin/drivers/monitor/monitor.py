@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import apsw
 
+from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings, tables_directory
 from tocsin.drivers.monitor.database_errors import damaged_again, is_damage, set_aside, unusable
@@ -94,6 +95,16 @@ class Monitor:
         self._askers.shutdown(wait=True, cancel_futures=True)
         if self._recorder is not None:
             self._recorder.close()
+
+    async def ask_for(self, session: Session, question: Callable[[Queries, int], T]) -> T:
+        """The same as `ask`, of the runs that the session may read: the others are not there."""
+        readable = self._port.readable(session, "run/*")
+
+        def asked(queries: Queries, now_ns: int) -> T:
+            with queries.index.reading(readable):
+                return question(queries, now_ns)
+
+        return await self.ask(asked if readable is not None else question)
 
     async def ask(self, question: Callable[[Queries, int], T]) -> T:
         """Answer in a thread, once everything that was published before is folded.

@@ -117,7 +117,7 @@ def _remove_run(connection: apsw.Connection, run_no: int, rows_max: int) -> int:
     gone += remove_files(connection, run_no, max(0, rows_max - gone))
     if gone >= rows_max:
         return gone
-    for table in ("tally", "used", "alerts"):
+    for table in ("tally", "used", "alerts", "run_topics"):
         connection.execute(f"DELETE FROM {table} WHERE run = ?", (run_no,))
     connection.execute(_REMOVE_GENERATION, (run_no,))
     connection.execute("DELETE FROM runs WHERE no = ?", (run_no,))

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from tocsin.drivers.monitor.alert_queries import AlertQueries
 from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.index import Page, RunIndex, bad_page_token, event_record
+from tocsin.drivers.monitor.index import MAY_READ, Page, RunIndex, bad_page_token, event_record
 from tocsin.errors import NoSuchRun
 from tocsin.monitor.anomalies import of_attempt
 from tocsin.monitor.end_states import ENDED_RUN
@@ -66,7 +66,7 @@ class RunQueries:
         after: str | None = None,
     ) -> Page[RunInfo]:
         """The latest first. The second is what to pass as `after` to go on; None at the end."""
-        where: list[str] = []
+        where: list[str] = [] if self._index.is_whole else [MAY_READ]
         values: list[Any] = []
         for column, wanted in (("workflow", workflow), ("engine", engine)):
             if wanted is not None:
@@ -101,9 +101,10 @@ class RunQueries:
             no, facts = self._index.facts(run_id)
             odd, types = self._odd_activities(no), self._types(no)
             ((retried,),) = self._index.rows(_RETRIED, no)
-            reused = self._reused(run_id)
+            # Of other runs only who may read all learns anything.
+            reused = self._reused(run_id) if self._index.is_whole else None
         record = run_record(facts, now_ns, self._index.options.silence_s)
-        is_over = record.state in ENDED_RUN or record.state == "lost"
+        is_over = record.state in ENDED_RUN or record.state == "lost" or not self._index.is_whole
         alerts = () if is_over else self._alerts.alerts(run_id, now_ns)
         return whole_run(record, facts, odd, types, retried=retried, reused=reused, alerts=alerts)
 
@@ -252,7 +253,9 @@ class RunQueries:
     ) -> FailureInfo:
         decoded = decode_row(row)
         record = activity_record(run_id, name, {number: decoded}, run_is, kind=kind)
-        ((seen,),) = self._index.rows(_SEEN, fault, ended_ns or 0, run_no, name)
+        seen = 0
+        if self._index.is_whole:
+            ((seen,),) = self._index.rows(_SEEN, fault, ended_ns or 0, run_no, name)
         _, order_ns, seq, _ = decoded["state"]
         before = self._before(run_no, order_ns, seq, last)
         return FailureInfo(

@@ -20,7 +20,7 @@ from tocsin.store.directory import make_private
 
 FILE_NAME: Final = "monitor.db"
 APPLICATION_ID: Final = 0x546F634D  # "TocM"
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 BUSY_WAIT_MS_MAX: Final = 10_000
 CACHE_KIB: Final = 65_536  # for the writer; a run of a million activities is far larger
 WAL_BYTES_KEPT_MAX: Final = 64 << 20
@@ -64,7 +64,7 @@ TABLES: Final = (
     "missed INTEGER NOT NULL)",
     "INSERT INTO place VALUES (1, 0, 0)",
 )
-# What came with versions 2 to 4: nothing that the log would have to be read again for.
+# What came with versions 2 to 5: nothing that the log would have to be read again for.
 _SECOND: Final = (
     "CREATE INDEX runs_under_way ON runs (state, lost_at_ns) WHERE ended_ns IS NULL",
     "CREATE INDEX runs_completed ON runs (workflow, ended_ns) WHERE state = 'completed'",
@@ -92,12 +92,19 @@ _FOURTH: Final = (
     "PRIMARY KEY (path, wrote, run, activity)) WITHOUT ROWID",
     "CREATE INDEX IF NOT EXISTS files_by_run ON files (run)",
 )
+_FIFTH: Final = (
+    # The topics of a run's events. A run without any is from before, and for who may read all.
+    "CREATE TABLE IF NOT EXISTS run_topics (run INTEGER, topic TEXT, PRIMARY KEY (run, topic)) "
+    "WITHOUT ROWID",
+)
 # By the version that a database has: what makes it one of this version.
 _STEPS: Final = {
-    1: (*_SECOND, *_THIRD, *_FOURTH),
-    2: (*_THIRD, *_FOURTH),
-    3: _FOURTH,
+    1: (*_SECOND, *_THIRD, *_FOURTH, *_FIFTH),
+    2: (*_THIRD, *_FOURTH, *_FIFTH),
+    3: (*_FOURTH, *_FIFTH),
+    4: _FIFTH,
 }
+_INDEXED_SINCE: Final = 4  # files are
 
 
 def connect_writer(directory: Path) -> apsw.Connection:
@@ -122,9 +129,9 @@ def _prepare(connection: apsw.Connection, path: str) -> None:
     run(f"PRAGMA temp_store=MEMORY; PRAGMA journal_size_limit={WAL_BYTES_KEPT_MAX}").fetchall()
     version, application = connection.pragma("user_version"), connection.pragma("application_id")
     if version == 0 and not run("SELECT 1 FROM sqlite_schema").fetchall():
-        _make(connection, (*TABLES, *_SECOND, *_THIRD, *_FOURTH))
+        _make(connection, (*TABLES, *_SECOND, *_THIRD, *_FOURTH, *_FIFTH))
     elif version in _STEPS and application == APPLICATION_ID:
-        _make(connection, _STEPS[version], then=index_all)
+        _make(connection, _STEPS[version], index_all if version < _INDEXED_SINCE else None)
     elif version != SCHEMA_VERSION or application != APPLICATION_ID:
         raise DataDirectoryUnusable(
             f"{path} is not a monitor's database of this version",
@@ -135,13 +142,14 @@ def _prepare(connection: apsw.Connection, path: str) -> None:
 def _make(
     connection: apsw.Connection,
     statements: tuple[str, ...],
-    then: Callable[[apsw.Connection], None] = lambda _: None,
+    then: Callable[[apsw.Connection], None] | None = None,
 ) -> None:
     run = connection.execute
     run("BEGIN IMMEDIATE")
     for statement in statements:
         run(statement)
-    then(connection)
+    if then is not None:
+        then(connection)
     run(f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={SCHEMA_VERSION}")
     run("COMMIT")
 

@@ -23,6 +23,7 @@ from tocsin.drivers.monitor.file_index import FileUse, new_files, put_files
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.retention import in_one, prune
 from tocsin.drivers.monitor.run_numbers import RunNumbers
+from tocsin.drivers.monitor.run_topics import put_topics
 from tocsin.drivers.monitor.schema import connect_writer
 from tocsin.monitor.anomalies import find_cycle
 from tocsin.monitor.end_states import ENDED_RUN
@@ -103,6 +104,7 @@ class _Group:
     events: list[tuple[RunMessage, int]] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)
     alerts: list[tuple[str, int]] = field(default_factory=list)
+    topics: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -187,6 +189,7 @@ class RunWriter:
             else:
                 merge_into(had, row)
         group.events.append((message, parsed.order_ns))
+        group.topics.add(message.topic)
         if not self._failures.isdisjoint(message.pairs):
             group.faults.append(message.seq)
 
@@ -200,6 +203,7 @@ class RunWriter:
         new_edges = self._write_attempts(run, group)
         self._write_events(run, group)
         many = self._connection.executemany
+        put_topics(self._connection, run.no, group.topics)
         many(_REMEMBER_ALERT, [(run.no, *each) for each in group.alerts])
         row, state = run.row, run_state(run.row)
         ends = state in ENDED_RUN and run.state not in ENDED_RUN

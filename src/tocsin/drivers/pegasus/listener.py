@@ -14,13 +14,13 @@ import traceback
 from dataclasses import dataclass
 from typing import Final
 
-from tocsin.access.session import Session, anonymous
+from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.config import PegasusSettings, Settings
 from tocsin.drivers.budget import ReceiveBudget, Share
 from tocsin.drivers.engine_messages import events_from, received
-from tocsin.drivers.stream_listener import READ_BYTES, StreamListener, hang_up, socket_name
-from tocsin.errors import BadFrame, Busy, NotAllowed, ShuttingDown, TocsinError
+from tocsin.drivers.stream_listener import READ_BYTES, StreamListener, hang_up
+from tocsin.errors import BadFrame, Busy, NotAllowed, NotSignedIn, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.pegasus import RecordSplitter, Stampede
 
@@ -52,6 +52,7 @@ class PegasusListener(StreamListener["_Session"]):
     """An open listener."""
 
     flag = "--pegasus"
+    endpoint = "pegasus"
     name = "Pegasus"
 
     def __init__(
@@ -72,18 +73,19 @@ class PegasusListener(StreamListener["_Session"]):
         """How many events were of a kind that is not known."""
         return self._stampede.unknown
 
-    def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> _Session:
+    def _session(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, caller: Session
+    ) -> _Session:
         connection = writer.get_extra_info("socket")
         if connection is not None:
             # A host that is gone closes nothing, and a day is long.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        peer = socket_name(writer.get_extra_info("peername"))
-        return _Session(self, reader, peer, self._limits, self._budget.share())
+        return _Session(self, reader, caller, self._limits, self._budget.share())
 
     async def _serve(self, session: _Session, writer: asyncio.StreamWriter) -> None:
         try:
             await session.run()
-        except (BadFrame, Busy, NotAllowed) as error:
+        except (BadFrame, Busy, NotAllowed, NotSignedIn) as error:
             self.note_lost(error.problem, session.peer, code=error.code, remedy=error.remedy)
         except OSError:
             pass  # the peer is gone
@@ -116,13 +118,14 @@ class PegasusListener(StreamListener["_Session"]):
         self._note("warning", problem, peer=peer, **fields)
 
     async def store(self, session: Session, events: list[Event]) -> None:
-        """Put them on disk, however long it takes. Raises ShuttingDown and NotAllowed."""
+        """Put them on disk, however long it takes. Raises ShuttingDown, NotAllowed
+        and NotSignedIn."""
         is_noted = False
         while True:
             try:
                 await self._broker.publish(session, events)
                 return
-            except (ShuttingDown, NotAllowed):
+            except (ShuttingDown, NotAllowed, NotSignedIn):
                 raise
             except TocsinError as error:
                 if not is_noted:
@@ -140,7 +143,7 @@ class _Session:
         self,
         listener: PegasusListener,
         reader: asyncio.StreamReader,
-        peer: str,
+        caller: Session,
         limits: ListenerLimits,
         share: Share,
     ) -> None:
@@ -151,8 +154,8 @@ class _Session:
         self._splitter = RecordSplitter(limits.record_bytes_max)
         self._bad = 0
         self._has_begun = False  # with a record, as only monitord does
-        self.peer = peer
-        self._access = anonymous("pegasus", peer)
+        self.peer = caller.peer
+        self._access = caller
         self.is_busy = False
         self.stopping = False
 

@@ -21,7 +21,12 @@ from tocsin.drivers.push.acked_sender import AckedSender
 from tocsin.drivers.push.guard import ADDRESSES_TRIED_MAX, Guard, Resolver, system_resolver
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.http_sender import HttpSender
-from tocsin.drivers.push.request_template import handshake_request
+from tocsin.drivers.push.request_template import (
+    Unseal,
+    credential_line,
+    handshake_request,
+    kept_in_clear,
+)
 from tocsin.drivers.push.sender import Done, PushSink, Sender, SoapSender
 from tocsin.drivers.push.sinks import built_in_sinks
 from tocsin.drivers.push.soap_pushes import SoapPushes
@@ -60,11 +65,13 @@ class Pusher:
         resolve: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
         clock: Callable[[], float] = time.time,
+        unseal: Unseal = kept_in_clear,
     ) -> None:
         self.loop = loop
         self.guard = Guard(loop, options.rules, resolve or system_resolver(loop))
         self.note = note
         self.clock = clock
+        self.unseal = unseal
         self.open = 0  # connections, those being made among them
         self.turns: deque[asyncio.Future[None]] = deque()  # who waits to make one
         self.closing: set[Any] = set()  # connections that are being closed in good order
@@ -76,7 +83,7 @@ class Pusher:
         self._tls = tls
         self._senders: dict[int, Sender] = {}
         self._probes: set[Sender] = set()
-        self._probes_waiting: deque[tuple[str, str, str | None]] = deque()
+        self._probes_waiting: deque[tuple[Handshake, str, str | None]] = deque()
         self._askers: dict[str, list[tuple[str, HandshakeDone]]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._idle: list[tuple[float, Sender]] = []  # as last looked at, the longest idle one last
@@ -122,16 +129,18 @@ class Pusher:
             self.loop.call_soon(done, effect.subscription_id, refusal)
         else:
             self._askers[effect.sink] = [(effect.subscription_id, done)]
-            self._probes_waiting.append((effect.sink, origin, callback))
+            self._probes_waiting.append((effect, origin, callback))
             self.loop.call_soon(self._start_probes)
 
     def _start_probes(self) -> None:
         while self._probes_waiting and len(self._probes) < HANDSHAKES_MAX:
             self._probe(*self._probes_waiting.popleft())
 
-    def _probe(self, address: str, origin: str, callback: str | None) -> None:
+    def _probe(self, effect: Handshake, origin: str, callback: str | None) -> None:
+        address = effect.sink
         try:
             sink = self.sinks.parse(address)
+            shown = credential_line(effect.credential, address, self.unseal)
         except TocsinError as error:
             self._answer_askers(address, Refused(error.problem))
             return
@@ -148,7 +157,7 @@ class Pusher:
 
         self._probes.add(sender)
         self._start_sweeping()
-        asked = handshake_request(sink, origin, callback)
+        asked = handshake_request(sink, origin, callback, shown)
         sender.ask((asked, b""), finished, self.loop.time() + HANDSHAKE_S)
 
     def _answer_askers(self, address: str, answer: Allowed | Refused) -> None:

@@ -16,9 +16,9 @@ from tocsin.broker.delivery.soap_messages import (
     whole_request,
 )
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import BLACKBOARD, Subscription
+from tocsin.event.subscription import BLACKBOARD, Config, SinkCredential, Subscription
 from tocsin.wire.blackboard.write import messages_of, profile_of
-from tocsin.wire.cloudevents.webhook import handshake_headers, parse_secret, sign
+from tocsin.wire.cloudevents.webhook import SIGNING, handshake_headers, parse_secret, sign
 from tocsin.wire.cloudevents.write import (
     BATCH_TYPE,
     STRUCTURED_TYPE,
@@ -50,33 +50,58 @@ class RequestTemplate(msgspec.Struct, frozen=True):
     batched: bool
     structured: bool
     secret: bytes | None
+    hidden: bytes = b""  # of the credential in `lines`: what must not come back in an error
     soap: SoapTemplate | None = None  # of a Web-services consumer
     board: BoardProfile | None = None  # of a subscriber of the blackboard
 
 
-def request_template(sink: SinkAddress, subscription: Subscription) -> RequestTemplate:
+Unseal = Callable[[str, str], str]
+"""A secret as it is kept, and whom it is for, into what is sent or signed with."""
+
+
+def kept_in_clear(text: str, about: str) -> str:
+    """The same text, for who keeps no secrets."""
+    del about
+    return text
+
+
+def request_template(
+    sink: SinkAddress, subscription: Subscription, unseal: Unseal = kept_in_clear
+) -> RequestTemplate:
     """The template of a subscription; raises BadSubscription if its secret cannot be used."""
     config = subscription.config
     lines = _first_lines("POST", sink) + f"tocsin-subscription: {subscription.id}\r\n"
     if subscription.soap is not None:
         head = soap_template(subscription)
         http = b"" if sink.scheme == SOAP_TCP else lines.encode("ascii")
-        return RequestTemplate(subscription, http, False, False, None, head)
+        return RequestTemplate(subscription, http, False, False, None, soap=head)
+    shown = credential_line(config.credential, subscription.sink or "", unseal)
+    lines += shown
+    hidden = shown.partition(": ")[2].strip().rpartition(" ")[2].encode("ascii")
     batched = config.batch > 1
     if config.mode == BLACKBOARD:
         board = BoardProfile(profile_of(subscription))
         lines += "content-type: application/json\r\n"
-        secret = None if config.secret is None else parse_secret(config.secret)
+        secret = signing_secret(config, unseal)
         return RequestTemplate(
-            subscription, lines.encode("ascii"), batched, False, secret, board=board
+            subscription, lines.encode("ascii"), batched, False, secret, hidden, board=board
         )
     structured = config.mode == "structured" and not batched
     if batched:
         lines += f"content-type: {BATCH_TYPE}\r\n"
     elif structured:
         lines += f"content-type: {STRUCTURED_TYPE}\r\n"
-    secret = None if config.secret is None else parse_secret(config.secret)
-    return RequestTemplate(subscription, lines.encode("ascii"), batched, structured, secret)
+    secret = signing_secret(config, unseal)
+    return RequestTemplate(subscription, lines.encode("ascii"), batched, structured, secret, hidden)
+
+
+def signing_secret(config: Config, unseal: Unseal) -> bytes | None:
+    return None if config.secret is None else parse_secret(unseal(config.secret, SIGNING))
+
+
+def credential_line(credential: SinkCredential | None, sink: str, unseal: Unseal) -> str:
+    """The header line that the sink wants to see, if any; it opens for its own sink alone."""
+    return "" if credential is None else f"{unseal(credential.sealed, sink)}\r\n"
 
 
 def _first_lines(method: str, sink: SinkAddress) -> str:
@@ -174,7 +199,10 @@ def message_id(subscription_id: str, sequence: bytes) -> str:
     return f"msg_{subscription_id}_{sequence.decode()}"
 
 
-def handshake_request(sink: SinkAddress, origin: str, callback: str | None) -> bytes:
-    """The bytes of the OPTIONS request that asks a sink whether it wants events."""
-    lines = _first_lines("OPTIONS", sink).encode("ascii")
+def handshake_request(
+    sink: SinkAddress, origin: str, callback: str | None, shown: str = ""
+) -> bytes:
+    """The bytes of the OPTIONS request that asks a sink whether it wants events. `shown` is the
+    line of its credential."""
+    lines = (_first_lines("OPTIONS", sink) + shown).encode("ascii")
     return lines + handshake_headers(origin, callback_url=callback) + b"\r\n"

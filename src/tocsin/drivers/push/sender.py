@@ -16,6 +16,7 @@ from tocsin.broker.delivery.sinks import Sink
 from tocsin.broker.effects import Push
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.push.guard import Guard, family
+from tocsin.drivers.push.request_template import Unseal
 from tocsin.errors import SinkRefused
 
 CONNECT_S_MAX = 10.0
@@ -52,6 +53,7 @@ class PushContext(Protocol):
     closing: set[Any]  # connections that are being closed in good order
     shared: dict[str, Any]  # caches of one kind of sender, by its name
     soap: SoapSender
+    unseal: Unseal
 
     @property
     def turns(self) -> Collection[object]: ...

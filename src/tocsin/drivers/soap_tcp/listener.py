@@ -6,6 +6,7 @@ import asyncio
 import ssl
 import traceback
 
+from tocsin.access.session import Session as AccessSession
 from tocsin.config import LimitSettings, SoapTcpSettings
 from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.logger import WriteLog
@@ -20,6 +21,7 @@ class SoapTcpListener(StreamListener[Session]):
     """A listener that is open."""
 
     flag = "--soap-tcp"
+    endpoint = "soap-tcp"
     name = "SOAP.TCP"
 
     def __init__(
@@ -36,14 +38,16 @@ class SoapTcpListener(StreamListener[Session]):
         self._limits = limits
         self._budget = budget
 
-    def _session(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Session:
+    def _session(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, caller: AccessSession
+    ) -> Session:
         return Session(
             reader,
             writer,
             answer=self._answer,
             limits=self._limits,
             base=f"{SCHEME}://{self._base_address(writer)}",
-            peer=socket_name(writer.get_extra_info("peername")),
+            caller=caller,
             share=self._budget.share(),
         )
 

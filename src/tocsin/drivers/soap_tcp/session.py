@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session as AccessSession
 from tocsin.config import SoapTcpSettings
 from tocsin.drivers.budget import Share
 from tocsin.drivers.delivery_receipts import PendingReceipts
+from tocsin.drivers.private_transport import is_private
 from tocsin.drivers.soap_tcp.destination import path_and_query
 from tocsin.errors import TooSlow
 from tocsin.services.soap.call import Answer, SoapCall
@@ -32,7 +33,7 @@ class Session:
         answer: Answer,
         limits: SoapTcpSettings,
         base: str,
-        peer: str,
+        caller: AccessSession,
         share: Share,
     ) -> None:
         self._reader = reader
@@ -40,12 +41,16 @@ class Session:
         self._answer = answer
         self._limits = limits
         self._base = base
-        self.peer = peer
+        self._caller = caller
         self._share = share
         self._decoder = Decoder(DimeLimits(limits.message_bytes_max, limits.records_max))
         self._receipts = PendingReceipts()
         self.is_busy = False  # a call is under way, or its answer
         self.stopping = False
+
+    @property
+    def peer(self) -> str:
+        return self._caller.peer
 
     async def run(self) -> None:
         """Until the peer closes, is silent for too long, or sends what cannot be read.
@@ -126,7 +131,8 @@ class Session:
             path=path,
             query=query,
             base=self._base,
-            session=anonymous("soap-tcp", self.peer),
+            session=self._caller,
+            is_private=is_private(self._writer.transport, self.peer),
         )
         answer = await self._answer(call)
         if answer.receipt is not None:

@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
 from tocsin.client.tracking.heartbeat import HEARTBEAT_S, Heartbeat
 from tocsin.client.tracking.outbox import Outbox
+from tocsin.credentials.sign_in import SignIn
 from tocsin.integrations.files import DiskFiles, tails_of
 from tocsin.integrations.snakemake.log_text import paths_in
 from tocsin.integrations.snakemake.numbers import NumbersOfJobs
@@ -85,13 +86,14 @@ class SnakemakeHook:
         sink: Sink | None = None,
         heartbeat_s: float = HEARTBEAT_S,
         clock: Callable[[], float] = time.time,
+        **sign_in: Unpack[SignIn],
     ) -> None:
         self.faults = 0
         self._process = os.getpid()
         self._clock = clock
         self._lock = threading.Lock()
         self._run = SnakemakeRun(DiskFiles, name, run_id, heartbeat_s)
-        self._sink = sink or Outbox(broker, source=f"/engines/{ENGINE}", spool=spool)
+        self._sink = sink or Outbox(broker, source=f"/engines/{ENGINE}", spool=spool, **sign_in)
         self._heartbeat = Heartbeat(self._beat, heartbeat_s)
         self._filter = RecordFilter()
         self._open = True

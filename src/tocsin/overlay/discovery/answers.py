@@ -109,6 +109,8 @@ class Answers:
         path.is_client_gone = True
         self._context.timers.cancel("timeout", path.id)
         tally = path.tally
+        if stopped_early or tally.incomplete:  # those whose results came, and no end marker
+            tally.add_brokers(tuple(each.result.broker for each in path.results.values()))
         was_asked = bool(path.forwarded or path.tally.shared or tally.brokers)
         nothing = "" if was_asked else "no resource advertises these attributes in these ranges"
         summary = Summary(

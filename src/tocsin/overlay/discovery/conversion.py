@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from tocsin.event.event import Value
 from tocsin.event.facets import BASE_UNITS, FLAG, NUMBER, TEXT
-from tocsin.event.value import UNITS, Quantity
+from tocsin.event.value import Quantity
 from tocsin.overlay.discovery.effects import Resource
+from tocsin.overlay.range_text import UNIT_OF, range_texts
 from tocsin.overlay.region import (
     TIME,
     Bound,
@@ -23,10 +24,7 @@ from tocsin.overlay.region import (
 )
 from tocsin.wire.link import discovery_messages as wire
 
-_UNIT_OF = {
-    dimension: unit for unit, (dimension, factor) in reversed(list(UNITS.items())) if factor == 1.0
-}
-_KINDS = {NUMBER, TEXT, FLAG, TIME, *(BASE_UNITS + dimension for dimension in _UNIT_OF)}
+_KINDS = {NUMBER, TEXT, FLAG, TIME, *(BASE_UNITS + dimension for dimension in UNIT_OF)}
 
 
 def to_row(region: Region) -> wire.Row:
@@ -84,7 +82,7 @@ def _value(kind: str, bound: Bound) -> Value:
         return bool(number)
     whole = int(number) if number.is_integer() else number
     if kind.startswith(BASE_UNITS):
-        return Quantity(whole, _UNIT_OF[kind.removeprefix(BASE_UNITS)])
+        return Quantity(whole, UNIT_OF[kind.removeprefix(BASE_UNITS)])
     return whole
 
 
@@ -151,6 +149,7 @@ def _fits(part: object) -> bool:
 
 def static_resource(advertised: wire.Advertise) -> Resource:
     """A static resource as its advertisement describes it."""
+    region = from_row(advertised.rows[0])  # others are of the next day, and the one before
     return Resource(
         advertised.resource_id,
         advertised.broker,
@@ -160,6 +159,7 @@ def static_resource(advertised: wire.Advertise) -> Resource:
         advertised.kind,
         advertised.address,
         advertised.hops,
+        {} if region is None else range_texts(region),
     )
 
 

@@ -261,16 +261,16 @@ class DynamicWatches:
         if result is None or not matches(watch.region, result):
             if held is not None:
                 self._release(watch, key)
-                self._tell(watch, Change.REMOVED, result or held)
+                self._notify(watch, Change.REMOVED, result or held)
             return
         if not self._makes_room(watch, result, held):
             return
         watch.held[key] = result
         self._holders.setdefault(key, {})[watch.id] = None
         if held is None:
-            self._tell(watch, Change.ADDED, result)
+            self._notify(watch, Change.ADDED, result)
         elif held.attributes != result.attributes or held.address != result.address:
-            self._tell(watch, Change.CHANGED, result)
+            self._notify(watch, Change.CHANGED, result)
 
     def _makes_room(self, watch: Watch, result: Result, former: Result | None) -> bool:
         """Without room, a request ends and says so: it could not tell what changes any more."""
@@ -292,7 +292,7 @@ class DynamicWatches:
         if not holders:
             del self._holders[key]
 
-    def _tell(self, watch: Watch, change: Change, result: Result) -> None:
+    def _notify(self, watch: Watch, change: Change, result: Result) -> None:
         hops = self._advertisements.hops_to((result.broker, result.resource_id))
         self._context.effects.append(Notice(watch.id, change, resource_of(result, hops)))
 
@@ -348,7 +348,7 @@ class DynamicWatches:
             if not any(overlaps(watch.region, row) for row in rows):
                 held = watch.held[key]
                 self._release(watch, key)
-                self._tell(watch, Change.REMOVED, held)
+                self._notify(watch, Change.REMOVED, held)
 
     def link_down(self, neighbour: str, now_ns: int) -> Iterator[None]:
         """Forgets requests that came over the link, and where others were sent; one a step."""

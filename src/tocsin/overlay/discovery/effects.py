@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from tocsin.errors import TocsinError
@@ -13,7 +13,8 @@ from tocsin.wire.link.discovery_messages import DiscoveryMessage
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource as an answer shows it. `hops` is the number of links to its broker."""
+    """A resource as an answer shows it. `hops` is the number of links to its broker; `ranges` are
+    those that a static one advertises, in words."""
 
     id: str
     broker: str
@@ -23,6 +24,7 @@ class Resource:
     kind: str = ""
     address: str = ""
     hops: int = 0
+    ranges: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,7 @@ class OneTimeRequests:
         if path is None or not path.is_host or not path.request.direct:
             self._context.drop("results for an unknown request")
             return
-        path.direct_results += len(message.results)
+        path.count_direct(message.results)
         self._deliver(path, message.results, "direct", now_ns)
         self._check_done(path, now_ns)
 

@@ -6,7 +6,7 @@ by none here, its ResourceCacheMap if the client is here, and of its SubWaitingL
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -18,6 +18,7 @@ from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.region import Region, overlaps
 from tocsin.wire.link.discovery_messages import BROKERS_MAX, COUNT_MAX, Discover, Done, Result
 
+NEVER_NS = 0  # shared until then: by no clock
 LOOKED_AT_MAX = 200  # requests that nothing is done for, in one step
 
 
@@ -144,6 +145,10 @@ class Path:
         """True if it came there without a cover, and was found one."""
         return self.attached_by == broker and not self.is_host
 
+    def count_direct(self, results: Sequence[Result]) -> None:
+        """Each once: what was sent again, as nothing had said that it came, may have come twice."""
+        self.direct_results += len({each.adv_id for each in results} - self.results.keys())
+
     def expect_nothing(self) -> None:
         """Whatever comes from where it was sent, is of an earlier attempt."""
         self.attached_by = self.upstream = ""
@@ -167,12 +172,16 @@ def new_path(
     latest_ns = now_ns + longest_ns + options.guard_ns
     if last_hop != CLIENT and not now_ns < kept_until_ns <= latest_ns:
         kept_until_ns = now_ns + longest_ns
+    shared_until_ns = min(message.shared_until_ns, now_ns + options.cache_expiry_ns)
+    if message.shared_until_ns <= message.issued_ns:
+        # Its host shares it with nobody. By a clock that is behind, that time is still to come.
+        shared_until_ns = NEVER_NS
     return Path(
         replace(message, cover=None),
         region,
         last_hop,
         now_ns,
-        min(message.shared_until_ns, now_ns + options.cache_expiry_ns),
+        shared_until_ns,
         kept_until_ns,
         Tally(now_ns),
     )

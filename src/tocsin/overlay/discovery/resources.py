@@ -212,5 +212,6 @@ class LocalResources:
 def no_such_resource(resource_id: str) -> NoSuchResource:
     return NoSuchResource(
         f"no resource {resource_id[:100]!r} is registered here",
-        remedy="Register it again: its lease may have ended.",
+        remedy="Its lease may have ended: register it again. Or it is registered at another "
+        "broker: go on there.",
     )

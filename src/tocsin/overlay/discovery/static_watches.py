@@ -36,7 +36,7 @@ class StaticWatches:
         for entry in entries:
             self._hold(request.request_id, entry)
             if request.snapshot:
-                self._tell(request.request_id, Change.ADDED, entry)
+                self._notify(request.request_id, Change.ADDED, entry)
         return len(entries)
 
     def remove(self, request_id: str) -> bool:
@@ -63,17 +63,17 @@ class StaticWatches:
             assert new is not None
             self._hold(request_id, new)
             if request_id not in before:
-                self._tell(request_id, Change.ADDED, new)
+                self._notify(request_id, Change.ADDED, new)
             elif old is not None and old.message.adv_id != new.message.adv_id:
-                self._tell(request_id, Change.CHANGED, new)
+                self._notify(request_id, Change.CHANGED, new)
         for request_id in sorted(before - now.keys()):
             self._held[request_id].discard(entry.key)
             if old is not None:
-                self._tell(request_id, Change.REMOVED, old)
+                self._notify(request_id, Change.REMOVED, old)
 
     def _hold(self, request_id: str, entry: Entry) -> None:
         self._held[request_id].add(entry.key)
         self._holders.setdefault(entry.key, set()).add(request_id)
 
-    def _tell(self, request_id: str, change: Change, entry: Entry) -> None:
+    def _notify(self, request_id: str, change: Change, entry: Entry) -> None:
         self._context.effects.append(Notice(request_id, change, static_resource(entry.message)))

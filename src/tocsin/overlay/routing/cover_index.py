@@ -11,7 +11,7 @@ never covered. For simple ones covering is transitive, so two entries never leav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -26,6 +26,7 @@ PATTERNS_MAX = 8  # of topics in one conjunction: more are not compared exactly
 
 AccessKey = tuple[object, ...]
 _ANYTHING: AccessKey = ()
+_NOWHERE: Mapping[str, int] = {}
 # Compared in vain for one entry, which takes some milliseconds. A cover that is not found costs
 # messages and nothing else.
 MISSES_MAX = 1_000
@@ -46,8 +47,9 @@ class Entry:
     """At most one for each hop, and no more than are needed to know where it goes."""
     covers: dict[EntryKey, Entry] = field(default_factory=dict)  # those that name it there
     is_filed: bool = False  # it stands for those that it covers
-    # Empty in most rows, of which there may be a million, so these are no sets of their own then.
-    reached: frozenset[str] = frozenset()  # brokers where it holds, this one aside
+    # Empty in most rows, of which there may be a million: no objects of their own then.
+    reached: Mapping[str, int] = field(default_factory=lambda: _NOWHERE)
+    """Brokers where it holds, this one aside, and when that was first heard here."""
     unheard: frozenset[str] = frozenset()  # neighbours sent it that have not answered yet
 
     @property

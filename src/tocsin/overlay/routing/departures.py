@@ -6,7 +6,7 @@ when its origin is reached through somebody else, or is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from tocsin.errors import BrokerStillThere, NoSuchBroker, RoutingTableFull
 from tocsin.event.filter import EVERYTHING
@@ -14,19 +14,23 @@ from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.routing.effects import (
     EntryIgnored,
     EntryKey,
-    Moved,
     NeighbourDown,
     NeighbourForgotten,
     Send,
+    SubscriptionMoved,
 )
+from tocsin.overlay.routing.links import Link, Phase
+from tocsin.overlay.routing.places import not_behind, say_kept
+from tocsin.overlay.routing.room import take_brokers
 from tocsin.overlay.routing.state import ADVERTISEMENTS, SUBSCRIPTIONS, RouterState
+from tocsin.overlay.routing.updates import named
 from tocsin.wire.link.messages import ENTRY_ID_CHARS_MAX, Forget
 
 KEPT = "kept/"  # begins the ids of entries that are kept for brokers behind a neighbour
 FILTERS_MAX = 1_000  # for one broker that moved; with more it is sent everything that is kept
 
 BRIEF_NS = 600 * NS_PER_S  # a neighbour that was connected for less may be an invented one
-SAID_AGAIN_NS = NS_PER_S  # what is said of the same broker in less is the same word, come back
+REPEAT_NS = NS_PER_S  # the same broker forgotten again in less is the same message, come back
 SAVE_AGE_NS = 3_600 * NS_PER_S  # so much of its age may be lost when this broker starts again
 
 
@@ -43,8 +47,29 @@ def left(state: RouterState, neighbour: str, now_ns: int) -> None:
     state.displaced.update(gone)
     state.touched.update(dict.fromkeys(gone))
     tables = (state.advertisements, state.subscriptions)
-    origins = {origin for table in tables for origin, _ in table.said(neighbour)}
+    origins = {origin for table in tables for origin, _ in table.rows_from(neighbour)}
     arrived(state, sorted({*gone, *origins}))
+
+
+def receive_behind(
+    state: RouterState, link: Link, added: Mapping[str, str], removed: tuple[str, ...]
+) -> None:
+    """The neighbour says which brokers are behind it now, and which are not any more."""
+    behind = state.reach.behind(link.neighbour)
+    removed = tuple(each for each in removed if each != link.neighbour and each in behind)
+    added = {each: before for each, before in added.items() if each != link.neighbour}
+    state.reach.change(link.neighbour, {}, removed)
+    added = take_brokers(state, link, added)
+    state.reach.change(link.neighbour, added, ())
+    state.ways_changed([*added, *removed])
+    named(state, link, added)
+    not_behind(link, removed)
+    state.displaced.update(removed)
+    state.add_behind(link.neighbour, added)
+    if link.phase is Phase.COMPLETE:
+        say_kept(state, link, added)
+        state.touched.update(dict.fromkeys(removed))
+        arrived(state, [*added, *removed])
 
 
 def arrived(state: RouterState, brokers: Iterable[str]) -> None:
@@ -67,12 +92,12 @@ def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> Non
     """What is kept for a neighbour that is away, and is reached in another way by now, goes."""
     moved = sorted(broker for broker in state.behind_or_lost(neighbour) if broker in here)
     state.remove_behind(neighbour, moved)
-    for key in _said_about(state, ADVERTISEMENTS, neighbour, here):
+    for key in _keys_of(state, ADVERTISEMENTS, neighbour, here):
         state.take(ADVERTISEMENTS, neighbour, key)
-    said = _said_about(state, SUBSCRIPTIONS, neighbour, here)
-    for key in said:
+    keys = _keys_of(state, SUBSCRIPTIONS, neighbour, here)
+    for key in keys:
         entry = state.subscriptions.entries[key]
-        text, wanted = state.subscriptions.said(neighbour)[key]
+        text, wanted = state.subscriptions.rows_from(neighbour)[key]
         state.take(SUBSCRIPTIONS, neighbour, key)
         if state.behind_or_lost(neighbour) and key[0] != neighbour and not key[1].startswith(KEPT):
             # It may have stood for what others there asked for, who are not reached yet.
@@ -82,14 +107,14 @@ def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> Non
         # If another neighbour says the entry too, the update that follows reports the move. If
         # none does, a wider one stands for it there.
         if key not in state.subscriptions.entries and entry.hop == neighbour and way is not None:
-            state.effects.append(Moved(key, entry.filter, neighbour, way))
+            state.effects.append(SubscriptionMoved(key, entry.filter, neighbour, way))
     for broker in moved:
-        _hand_over_covered(state, neighbour, broker, said)
+        _hand_over_covered(state, neighbour, broker, keys)
     if not state.behind_or_lost(neighbour):
-        for key in list(state.subscriptions.said(neighbour)):
+        for key in list(state.subscriptions.rows_from(neighbour)):
             if key[1].startswith(KEPT):
                 state.take(SUBSCRIPTIONS, neighbour, key)
-    if state.reach.way_to(neighbour) is not None and not state.subscriptions.said(neighbour):
+    if state.reach.way_to(neighbour) is not None and not state.subscriptions.rows_from(neighbour):
         _drop_neighbour(state, neighbour)
 
 
@@ -105,7 +130,7 @@ def _hand_over_from_connected(state: RouterState, neighbour: str, here: Collecti
 
 
 def _hand_over_covered(
-    state: RouterState, neighbour: str, broker: str, said: Collection[EntryKey]
+    state: RouterState, neighbour: str, broker: str, known: Collection[EntryKey]
 ) -> None:
     """A wider entry may have stood for what this broker asked for, so that none of its own is
     known. It is sent what anybody wants there where it is now, and stores what it wants."""
@@ -116,19 +141,19 @@ def _hand_over_covered(
     if len(filters) > FILTERS_MAX:
         filters = {"": EVERYTHING}
     for name, wide in filters.items():
-        if (broker, name) not in said:
-            state.effects.append(Moved((broker, name), wide, neighbour, way))
+        if (broker, name) not in known:
+            state.effects.append(SubscriptionMoved((broker, name), wide, neighbour, way))
 
 
-def _said_about(
+def _keys_of(
     state: RouterState, name: str, neighbour: str, origins: Collection[str]
 ) -> list[EntryKey]:
-    return [key for key in state.table(name).said(neighbour) if key[0] in origins]
+    return [key for key in state.table(name).rows_from(neighbour) if key[0] in origins]
 
 
 def _drop_neighbour(state: RouterState, neighbour: str) -> None:
     for name in (ADVERTISEMENTS, SUBSCRIPTIONS):
-        for key in list(state.table(name).said(neighbour)):
+        for key in list(state.table(name).rows_from(neighbour)):
             state.take(name, neighbour, key)
     state.remove_behind(neighbour, list(state.behind_or_lost(neighbour)))
     del state.neighbours[neighbour]
@@ -161,11 +186,11 @@ def receive_forget(
     state: RouterState, broker: str, since_ns: int, now_ns: int, neighbour: str
 ) -> None:
     """A broker is gone, somebody says: believed of all that are not connected, and were not since
-    that was first said; passed on to all others. The time is by the clock of this broker."""
+    that was first reported; passed on to all others. The time is by the clock of this broker."""
     if broker == state.own.broker:
         return
     before_ns = state.forgotten.get(broker)
-    if before_ns is not None and since_ns - before_ns < SAID_AGAIN_NS:
+    if before_ns is not None and since_ns - before_ns < REPEAT_NS:
         return
     known = state.neighbours.get(broker)
     if known is not None and known.seen_ns > since_ns:
@@ -181,13 +206,14 @@ def _forget(
     while len(state.forgotten) >= state.options.brokers_max:
         state.set_forgotten(min(state.forgotten, key=state.forgotten.__getitem__), None)
     state.set_forgotten(broker, since_ns)
+    state.holds_no_more(broker)
     if broker in state.neighbours:
         _drop_neighbour(state, broker)
     for neighbour in state.neighbours:
         state.remove_behind(neighbour, [broker])
         if state.is_down(neighbour):
             for name in (ADVERTISEMENTS, SUBSCRIPTIONS):
-                for key in _said_about(state, name, neighbour, {broker}):
+                for key in _keys_of(state, name, neighbour, {broker}):
                     state.take(name, neighbour, key)
     for link in state.up_links():
         if link.neighbour != sender:

@@ -68,7 +68,7 @@ class NeighbourFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class SubscriptionMoved:
     """A subscription that was reached through one neighbour is reached through another.
 
     What the log still holds of it for the neighbour before, from its cursor on, is to be sent
@@ -119,7 +119,7 @@ Effect = (
     | NeighbourUp
     | NeighbourDown
     | NeighbourFilter
-    | Moved
+    | SubscriptionMoved
     | Began
     | NeighbourForgotten
     | EntryIgnored

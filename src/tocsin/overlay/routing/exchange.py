@@ -11,8 +11,9 @@ from typing import Literal
 
 from tocsin.overlay.routing.effects import PieceSent, Send
 from tocsin.overlay.routing.links import Link, Remaining
+from tocsin.overlay.routing.places import send_places
 from tocsin.overlay.routing.state import RouterState
-from tocsin.overlay.routing.updates import send_advertisements, send_places, send_subscriptions
+from tocsin.overlay.routing.updates import send_advertisements, send_subscriptions
 from tocsin.wire.link.messages import Synced
 
 TableName = Literal["advertisements", "subscriptions"]

@@ -103,8 +103,8 @@ def _begin(state: RouterState, link: Link, now_ns: int) -> None:
         state.effects.append(CloseLink(left.number, None))
         drop(state, left, now_ns)
     link.phase = Phase.UP
-    link.unnamed_advertisements = set(state.advertisements.said(neighbour))
-    link.unnamed_subscriptions = set(state.subscriptions.said(neighbour))
+    link.unnamed_advertisements = set(state.advertisements.rows_from(neighbour))
+    link.unnamed_subscriptions = set(state.subscriptions.rows_from(neighbour))
     for broker in sorted(state.forgotten):
         age_ns = max(0, now_ns - state.forgotten[broker])
         _send(state, link, Forget(broker, age_ns))

@@ -66,6 +66,11 @@ class Link:
     neighbour: str = ""
     hello: Hello | None = None  # the neighbour's, until it is welcome
     sent_behind: dict[str, str] = field(default_factory=dict)  # of brokers behind us
+    places_missing: dict[str, frozenset[str]] = field(default_factory=dict)
+    """For each broker behind the neighbour that has said so: of this broker and those in
+    `sent_behind`, the ones whose place it has not said to have on its disk."""
+    places_held: list[tuple[frozenset[str], frozenset[str]]] = field(default_factory=list)
+    """Brokers behind the neighbour, and those that have their places on disk: to be sent."""
     # The filter of each as text; None for one that is gone, and withdrawn when no cycle is left.
     sent_advertisements: dict[EntryKey, str | None] = field(default_factory=dict)
     sent_subscriptions: dict[EntryKey, str | None] = field(default_factory=dict)

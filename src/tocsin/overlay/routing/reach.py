@@ -109,6 +109,11 @@ class Reach:
         ]
         return self._behind[min(ways)][broker] if ways else None
 
+    def is_coming(self, neighbour: str, broker: str) -> bool:
+        """True if this one is to hear of the broker once the tables of another one are read."""
+        ways = self._ways.get(broker, ())
+        return any(way != neighbour and way not in self._complete for way in ways)
+
     def paths(self, *, without: Iterable[str] = ()) -> dict[str, str]:
         """Everything that a new neighbour would reach through this broker."""
         leaving = set(without)

@@ -29,13 +29,13 @@ def check_room(state: RouterState, name: str) -> None:
 def check_share(state: RouterState, name: str, neighbour: str, key: EntryKey, text: str) -> None:
     """RoutingTableFull if the neighbour may not say this, besides all it has said."""
     options, kind, table = state.options, _kind(name), state.table(name)
-    known = table.text_said(neighbour, key)
+    known = table.text_from(neighbour, key)
     if known is None:
         check_room(state, name)
         of_subscriptions = options.subscriptions_per_neighbour_max
         of_advertisements = options.advertisements_per_neighbour_max
         maximum = of_subscriptions if name == SUBSCRIPTIONS else of_advertisements
-        if len(table.said(neighbour)) >= maximum:
+        if len(table.rows_from(neighbour)) >= maximum:
             raise RoutingTableFull(
                 f"{maximum} {kind} came over the link with {neighbour}, as many as may come by one",
                 remedy=_LIMIT_REMEDY.format(f"{kind}_per_neighbour_max", kind),
@@ -51,7 +51,7 @@ def check_share(state: RouterState, name: str, neighbour: str, key: EntryKey, te
             "by one",
             remedy=_LIMIT_REMEDY.format("entry_bytes_per_neighbour_max", kind),
         )
-    if sum(each.bytes_said for each in tables) + more > options.entry_bytes_max:
+    if sum(each.bytes_total for each in tables) + more > options.entry_bytes_max:
         raise RoutingTableFull(
             f"the routing tables have entries of {options.entry_bytes_max} bytes, as many as they "
             "may have",

@@ -32,8 +32,9 @@ from tocsin.overlay.routing.links import (
 )
 from tocsin.overlay.routing.offers import forgive
 from tocsin.overlay.routing.options import CheckEntry, RoutingOptions, take_any_entry
+from tocsin.overlay.routing.places import receive_kept, say_kept
 from tocsin.overlay.routing.reach import edge
-from tocsin.overlay.routing.room import check_room, check_share, ignore, take_brokers
+from tocsin.overlay.routing.room import check_room, check_share, ignore
 from tocsin.overlay.routing.state import (
     ADVERTISEMENTS,
     SUBSCRIPTIONS,
@@ -44,7 +45,6 @@ from tocsin.overlay.routing.table import OWN, UNCOVERED_AT_ONCE
 from tocsin.overlay.routing.updates import (
     answer_held,
     answer_reached,
-    named,
     receive_reached,
     send_updates,
 )
@@ -67,6 +67,7 @@ from tocsin.wire.link.messages import (
     IssueToken,
     Message,
     NotStored,
+    PlacesKept,
     Reached,
     Refuse,
     Resume,
@@ -157,6 +158,7 @@ class Router:
 
     def receive(self, link: int, message: Message, now_ns: int) -> list[Effect]:
         """A message has come. Those about events, and heartbeats, are for others to handle."""
+        self._state.now_ns = now_ns
         if (at := self._state.links.get(link)) is not None:
             try:
                 self._receive(at, message, now_ns)
@@ -206,7 +208,9 @@ class Router:
             case Synced(table):
                 self._synced(link, table)
             case Behind(added, removed):
-                self._move(link, added, removed)
+                departures.receive_behind(state, link, added, removed)
+            case PlacesKept(brokers, there):
+                receive_kept(state, link, brokers, there)
             case Reached(origin, entry_id, brokers):
                 wrong = receive_reached(state, link, (origin, entry_id), brokers)
                 if wrong is not None:
@@ -248,28 +252,13 @@ class Router:
             log = state.neighbours[link.neighbour].log
             state.effects.append(NeighbourUp(link.neighbour, link.number, log))
             departures.arrived(state, state.reach.complete(link.neighbour))
-
-    def _move(self, link: Link, added: Mapping[str, str], removed: tuple[str, ...]) -> None:
-        state = self._state
-        behind = state.reach.behind(link.neighbour)
-        removed = tuple(each for each in removed if each != link.neighbour and each in behind)
-        added = {each: before for each, before in added.items() if each != link.neighbour}
-        state.reach.change(link.neighbour, {}, removed)
-        added = take_brokers(state, link, added)
-        state.reach.change(link.neighbour, added, ())
-        state.ways_changed([*added, *removed])
-        named(state, link, added)
-        state.displaced.update(removed)
-        state.add_behind(link.neighbour, added)
-        if link.phase is Phase.COMPLETE:
-            state.touched.update(dict.fromkeys(removed))
-            departures.arrived(state, [*added, *removed])
+            say_kept(state, link, state.reach.behind(link.neighbour))
 
     def _take_entry(self, name: str, link: Link, key: EntryKey, text: str) -> None:
         state = self._state
         if key[0] == self.broker:
             return  # our own, by way of a cycle that is about to be cut
-        known = state.table(name).text_said(link.neighbour, key)
+        known = state.table(name).text_from(link.neighbour, key)
         try:
             check_share(state, name, link.neighbour, key, text)
             wanted = read_filter(text)
@@ -354,10 +343,11 @@ class Router:
         """All that are or were connected, and are not forgotten."""
         return list(self._state.neighbours)
 
-    def reached(self, subscription: str) -> tuple[str, ...] | None:
-        """The other brokers at which a client's subscription holds; None if there is no such."""
+    def reached(self, subscription: str) -> dict[str, int] | None:
+        """The other brokers at which a client's subscription holds, and when that was heard here;
+        None if there is no such subscription."""
         entry = self._state.subscriptions.entries.get((self.broker, subscription))
-        return None if entry is None else tuple(sorted(entry.reached))
+        return None if entry is None else dict(sorted(entry.reached.items()))
 
     def is_forgotten(self, broker: str) -> bool:
         return broker in self._state.forgotten
@@ -383,6 +373,7 @@ class Router:
             # Whoever is being sent a table is told in it of all that what has left stood for.
             self._state.advertisements.uncover_all()
             self._state.subscriptions.uncover_all()
+        self._state.now_ns = now_ns
         send_updates(self._state)
         self._state.ends_withholding = False
         if not self._state.reach.has_cycle:

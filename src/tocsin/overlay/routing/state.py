@@ -66,7 +66,11 @@ class RouterState:
         # By which this broker proves to others who it is. They outlive the neighbour: who is
         # forgotten here may remember this broker.
         self.tokens: dict[str, str] = {}
+        self.now_ns = 0  # of the input that is being handled
         self.touched: dict[str, None] = {}  # brokers whose place may be another one
+        self.untold: dict[str, dict[EntryKey, None]] = {}
+        """Of each broker whose place is to be told first: subscriptions to be withdrawn."""
+        self.holding: set[str] = set()  # brokers at which some subscription holds
         self.displaced: set[str] = set()  # brokers that are not where they were
         self.has_looked_at_all = False  # for those, since the last tick
         self.withheld_ns = 0  # for so long nothing was withdrawn, because there is a cycle
@@ -102,6 +106,11 @@ class RouterState:
         if self.withheld_ns >= WITHHELD_GRACES_MAX * self.options.cycle_grace_ns:
             self.ends_withholding, self.withheld_ns = True, 0
 
+    def places_told(self, brokers: Iterable[str]) -> None:
+        """What had to wait for that is looked at again."""
+        for broker in brokers:
+            self.subscriptions.look_again(self.untold.pop(broker, ()))
+
     def table(self, name: str) -> RoutingTable:
         return self.subscriptions if name == SUBSCRIPTIONS else self.advertisements
 
@@ -118,14 +127,14 @@ class RouterState:
     def put(self, name: str, neighbour: str, key: EntryKey, text: str, wanted: Filter) -> None:
         """The neighbour says an entry."""
         table = self.table(name)
-        if table.text_said(neighbour, key) != text:
+        if table.text_from(neighbour, key) != text:
             table.put(neighbour, key, text, wanted)
             self._save(_entry_row(name, neighbour, key), text.encode())
 
     def take(self, name: str, neighbour: str, key: EntryKey) -> None:
         """The neighbour does not say it any more."""
         table = self.table(name)
-        if table.text_said(neighbour, key) is not None:
+        if table.text_from(neighbour, key) is not None:
             table.take(neighbour, key)
             self._save(_entry_row(name, neighbour, key), None)
 
@@ -167,6 +176,15 @@ class RouterState:
                 self._save(_behind_row(neighbour, broker), None)
         if not behind:
             self.behind.pop(neighbour, None)
+
+    def holds_no_more(self, broker: str) -> None:
+        """It is gone for good: if it comes back, subscriptions begin there again."""
+        if broker not in self.holding:
+            return
+        self.holding.discard(broker)
+        for entry in self.subscriptions.entries.values():
+            if broker in entry.reached:
+                entry.reached = {each: at for each, at in entry.reached.items() if each != broker}
 
     def set_forgotten(self, broker: str, now_ns: int | None) -> None:
         """None: it is there again."""

@@ -1,8 +1,8 @@
 """RoutingTable: entries and the neighbour each comes from. The SRT and the PRT are one of these.
 
-What every neighbour said is kept apart, whether it is connected or not. From that follows which
-neighbour an entry comes from (the one behind which its origin is) and which neighbours it goes to,
-by rules that look at the present alone: so the order in which things happened leaves no trace.
+What came from each neighbour is kept apart, whether it is connected or not. From that follows
+which neighbour an entry comes from (the one behind which its origin is) and to which it goes, by
+rules that look at the present alone: so the order in which things happened leaves no trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from tocsin.overlay.routing.effects import EntryKey
 
 UNCOVERED_AT_ONCE = 1_000  # entries: some 80 ms
 OWN = ""  # the hop of what was made at this broker
-Said = tuple[str, Filter]
+Row = tuple[str, Filter]
+"""The text of a filter, and the filter."""
 Before = tuple[str, str] | None
 """The hop and the filter's text that an entry had; None for one that was not there."""
 
@@ -41,9 +42,9 @@ class RoutingTable:
         self._way_to = way_to
         self._is_only_way = is_only_way
         self._covering = covering
-        self._said: dict[str, dict[EntryKey, Said]] = {OWN: {}}
-        self._said_by: dict[EntryKey, dict[str, None]] = {}
-        self._contested: dict[EntryKey, None] = {}  # said by more than one
+        self._received: dict[str, dict[EntryKey, Row]] = {OWN: {}}
+        self._senders: dict[EntryKey, dict[str, None]] = {}
+        self._contested: dict[EntryKey, None] = {}  # that came from more than one
         self._index = CoverIndex()
         self._live: set[str] = {OWN}  # hops whose entries may stand for others
         self.entries: dict[EntryKey, Entry] = {}
@@ -56,31 +57,31 @@ class RoutingTable:
         # when that is done.
         self.leaving: dict[EntryKey, Entry] = {}
         self.withheld: dict[EntryKey, None] = {}  # until no cycle is left
-        self.bytes_of: dict[str, int] = {}  # of what each neighbour has said
-        self.bytes_said = 0  # of all that
+        self.bytes_of: dict[str, int] = {}  # of what came from each neighbour
+        self.bytes_total = 0  # of all that
 
     def __len__(self) -> int:
-        return len(self._said_by)
+        return len(self._senders)
 
-    def said(self, hop: str) -> dict[EntryKey, Said]:
-        """What this neighbour has said."""
-        return self._said.get(hop, {})
+    def rows_from(self, hop: str) -> dict[EntryKey, Row]:
+        """What came from this neighbour."""
+        return self._received.get(hop, {})
 
-    def text_said(self, hop: str, key: EntryKey) -> str | None:
-        said = self._said.get(hop, {}).get(key)
-        return None if said is None else said[0]
+    def text_from(self, hop: str, key: EntryKey) -> str | None:
+        row = self._received.get(hop, {}).get(key)
+        return None if row is None else row[0]
 
     def put(self, hop: str, key: EntryKey, text: str, wanted: Filter) -> None:
         """The neighbour says this entry, or says it anew with another filter."""
-        known = self.text_said(hop, key)
-        said = self._said.setdefault(hop, {})
+        known = self.text_from(hop, key)
+        rows = self._received.setdefault(hop, {})
         anew = self.changed_filters.setdefault(hop, [])
-        if key in said:
-            anew.append(said[key][1])
+        if key in rows:
+            anew.append(rows[key][1])
         anew.append(wanted)
-        said[key] = (text, wanted)
+        rows[key] = (text, wanted)
         self._count(hop, size_of(key, text) - (0 if known is None else size_of(key, known)))
-        by = self._said_by.setdefault(key, {})
+        by = self._senders.setdefault(key, {})
         by[hop] = None
         if len(by) > 1:
             self._contested[key] = None
@@ -88,26 +89,26 @@ class RoutingTable:
 
     def take(self, hop: str, key: EntryKey) -> None:
         """The neighbour does not say it any more."""
-        said = self._said.get(hop, {})
-        if key not in said:
+        rows = self._received.get(hop, {})
+        if key not in rows:
             return
-        text, wanted = said.pop(key)
+        text, wanted = rows.pop(key)
         self._count(hop, -size_of(key, text))
         self.changed_filters.setdefault(hop, []).append(wanted)
-        if hop != OWN and not said:
-            del self._said[hop]
-        by = self._said_by[key]
+        if hop != OWN and not rows:
+            del self._received[hop]
+        by = self._senders[key]
         del by[hop]
         if len(by) < 2:
             self._contested.pop(key, None)
         if not by:
-            del self._said_by[key]
+            del self._senders[key]
         self._choose(key)
 
     def _count(self, hop: str, more: int) -> None:
         if hop == OWN:
             return
-        self.bytes_said += more
+        self.bytes_total += more
         self.bytes_of[hop] = self.bytes_of.get(hop, 0) + more
         if not self.bytes_of[hop]:
             del self.bytes_of[hop]
@@ -164,20 +165,24 @@ class RoutingTable:
 
     def mark_withheld(self) -> None:
         """What was not withdrawn because there was a cycle is to be looked at again."""
-        for key in self.withheld:
+        self.look_again(self.withheld)
+        self.withheld.clear()
+
+    def look_again(self, keys: Iterable[EntryKey]) -> None:
+        """What was sent of these may have to go."""
+        for key in keys:
             entry = self.entries.get(key)
             self.changed.setdefault(key, None if entry is None else (entry.hop, entry.text))
-        self.withheld.clear()
 
     def _choose(self, key: EntryKey) -> None:
         entry = self.entries.get(key)
-        by = self._said_by.get(key)
+        by = self._senders.get(key)
         if by is None:
             if entry is not None:
                 self._remove(entry)
             return
         hop = self._hop(key, by, entry)
-        text, wanted = self._said[hop][key]
+        text, wanted = self._received[hop][key]
         if entry is not None:
             if entry.hop == hop and entry.text == text:
                 return
@@ -199,7 +204,7 @@ class RoutingTable:
         if (before := self.leaving.pop(entry.key, None)) is not None:
             self._uncover(before.covers.values())
             if before.text == entry.text:  # it was never withdrawn: nobody says anew where it holds
-                entry.reached |= before.reached
+                entry.reached = {**entry.reached, **before.reached}
         self.entries[entry.key] = entry
         self.by_hop.setdefault(entry.hop, {})[entry.key] = entry
         self.changed.setdefault(entry.key, None)

@@ -13,15 +13,15 @@ from collections.abc import Set as AbstractSet
 from tocsin.errors import RoutingTableFull
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.overlay.routing.cover_index import Entry
-from tocsin.overlay.routing.effects import Began, EntryKey, Moved, NeighbourFilter, Send
+from tocsin.overlay.routing.effects import Began, EntryKey, NeighbourFilter, Send, SubscriptionMoved
 from tocsin.overlay.routing.links import Link, Phase
 from tocsin.overlay.routing.offers import Offers, too_costly
+from tocsin.overlay.routing.places import is_place_kept, send_all_held, send_touched_places
 from tocsin.overlay.routing.room import ignore
 from tocsin.overlay.routing.state import RouterState
 from tocsin.overlay.routing.table import OWN, Before, RoutingTable
 from tocsin.wire.link.messages import (
     Advertise,
-    Behind,
     Message,
     Reached,
     Subscribe,
@@ -67,7 +67,7 @@ def send_updates(state: RouterState) -> None:
         displaced, state.displaced = state.displaced, set()
         for entry in list(state.subscriptions.entries.values()):
             _note_by_covers(state, entry, displaced)
-    _send_places(state)
+    send_touched_places(state)
 
 
 def send_advertisements(state: RouterState, link: Link, keys: Iterable[EntryKey]) -> None:
@@ -108,10 +108,24 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
                 sent[key] = entry.text
                 entry.unheard |= {link.neighbour}
                 _send(state, link, Subscribe(*key, entry.text))
-        elif _take_sent(state, state.subscriptions, key, sent):
+        elif _is_told(state, link, key) and _take_sent(state, state.subscriptions, key, sent):
             gone.append(Unsubscribe(*key))
     for message in gone:
         _send(state, link, message)
+
+
+def _is_told(state: RouterState, link: Link, key: EntryKey) -> bool:
+    """False if the neighbour has still to hear where the subscription comes from. By the
+    subscription it can see who is there, so that goes no sooner."""
+    origin, sent = key[0], link.sent_subscriptions
+    if key not in sent or origin in link.sent_behind or origin == state.own.broker:
+        return True
+    if not state.reach.is_coming(link.neighbour, origin):
+        return True
+    state.untold.setdefault(origin, {})[key] = None
+    if key not in state.subscriptions.entries:
+        sent[key] = None  # if it comes back it is sent again, so that the neighbour answers it
+    return False
 
 
 def _take_sent(
@@ -133,10 +147,14 @@ def _take_sent(
 def _offers(state: RouterState, link: Link) -> Offers:
     """What may come from there. That is all the neighbour says, also of brokers that are away: one
     of theirs may stand for one of its own."""
-    said = state.advertisements.said(link.neighbour).values()
-    if link.is_costly or len(said) > OFFERS_MAX or any(each == EVERYTHING for _, each in said):
+    offered = state.advertisements.rows_from(link.neighbour).values()
+    if (
+        link.is_costly
+        or len(offered) > OFFERS_MAX
+        or any(each == EVERYTHING for _, each in offered)
+    ):
         return Offers(link, [], is_everything=True)
-    return Offers(link, [filter for _, filter in said], is_everything=False)
+    return Offers(link, [filter for _, filter in offered], is_everything=False)
 
 
 def _is_too_costly(state: RouterState, link: Link) -> bool:
@@ -171,7 +189,7 @@ def _affected(state: RouterState, link: Link, anew: list[Filter]) -> Collection[
 def _report_wanted(state: RouterState, changed: dict[EntryKey, Before]) -> None:
     added: dict[str, dict[EntryKey, Filter]] = {}
     removed: dict[str, list[EntryKey]] = {}
-    moved: list[Moved] = []
+    moved: list[SubscriptionMoved] = []
     for key, before in changed.items():
         entry = state.subscriptions.entries.get(key)
         if entry is not None and before == (entry.hop, entry.text):
@@ -181,7 +199,7 @@ def _report_wanted(state: RouterState, changed: dict[EntryKey, Before]) -> None:
         if before is not None and before[0] != OWN and (entry is None or entry.hop != before[0]):
             removed.setdefault(before[0], []).append(key)
             if entry is not None and entry.hop != OWN:
-                moved.append(Moved(key, entry.filter, before[0], entry.hop))
+                moved.append(SubscriptionMoved(key, entry.filter, before[0], entry.hop))
     # What moved is wanted there before it is handed over here, and here until then: else events
     # in between are looked at while nobody wants them.
     state.effects.extend(NeighbourFilter(name, added[name]) for name in sorted(added))
@@ -203,8 +221,8 @@ def _report_reached(state: RouterState, changed: dict[EntryKey, Before]) -> None
 
 def _note_by_covers(state: RouterState, entry: Entry, among: set[str] | None) -> None:
     for wide in entry.covered_by.values():
-        brokers = wide.reached if among is None else wide.reached & among
-        note_reached(state, entry, _ahead(state, entry, brokers))
+        brokers = wide.reached.keys() if among is None else wide.reached.keys() & among
+        note_reached(state, entry, _by_cover(state, entry, wide, brokers))
 
 
 def answer_reached(state: RouterState, entry: Entry) -> None:
@@ -278,6 +296,7 @@ def answer_held(state: RouterState) -> None:
         if entry is not None:
             entry.unheard = frozenset()
             answer_reached(state, entry)
+    send_all_held(state)
 
 
 def note_reached(state: RouterState, entry: Entry, brokers: Iterable[str]) -> None:
@@ -285,52 +304,35 @@ def note_reached(state: RouterState, entry: Entry, brokers: Iterable[str]) -> No
     waiting: list[tuple[Entry, AbstractSet[str]]] = [(entry, set(brokers))]
     while waiting:
         at, found = waiting.pop()
-        fresh = found - at.reached - {state.own.broker, at.key[0]}
+        fresh = found - at.reached.keys() - {state.own.broker, at.key[0]}
         if not fresh or len(at.reached) + len(fresh) > state.options.brokers_max:
             continue
-        at.reached |= fresh
+        at.reached = {**at.reached, **dict.fromkeys(fresh, state.now_ns)}
+        state.holding |= fresh
         if at.hop == OWN:
             state.effects.extend(Began(at.key[1], broker) for broker in sorted(fresh))
         elif at.key not in state.held:
             _send_reached(state, at, fresh)
-        waiting.extend((each, _ahead(state, each, fresh)) for each in at.covers.values())
+        waiting.extend((each, _by_cover(state, each, at, fresh)) for each in at.covers.values())
 
 
-def _ahead(state: RouterState, entry: Entry, brokers: AbstractSet[str]) -> AbstractSet[str]:
-    """Those that the entry would reach from here: not the ones on the side that it comes from."""
-    return brokers - state.reach.behind(entry.hop).keys()
+def _by_cover(
+    state: RouterState, entry: Entry, wide: Entry, brokers: AbstractSet[str]
+) -> AbstractSet[str]:
+    """Of brokers at which a wider entry holds, those at which one that it covers holds too. Not the
+    ones on the side that it comes from; nor who does not know yet that its origin is over here, and
+    would not hand over to it what is kept for the wider one, if it turned up elsewhere."""
+    origin = entry.key[0]
+    ahead = brokers - state.reach.behind(entry.hop).keys()
+    if origin == wide.key[0]:
+        return ahead
+    return {broker for broker in ahead if is_place_kept(state, origin, broker)}
 
 
 def _send_reached(state: RouterState, entry: Entry, brokers: AbstractSet[str]) -> None:
     link = state.link_of.get(entry.hop)
     if link is not None and link.phase >= Phase.UP and state.options.report_reached:
         _send(state, link, Reached(*entry.key, tuple(sorted(brokers))))
-
-
-def _send_places(state: RouterState) -> None:
-    touched, state.touched = state.touched, {}
-    if touched:
-        for link in state.up_links():
-            # A neighbour that has not all advertisements yet is told of all places after them.
-            if not any(each.table == "advertisements" for each in link.remaining):
-                send_places(state, link, touched)
-
-
-def send_places(state: RouterState, link: Link, brokers: Iterable[str]) -> None:
-    """Tell the neighbour which of these brokers are behind this one."""
-    added: dict[str, str] = {}
-    removed: list[str] = []
-    for broker in brokers:
-        before = state.reach.hop_before(link.neighbour, broker)
-        sent = link.sent_behind.get(broker)
-        if before is None:
-            if sent is not None:
-                del link.sent_behind[broker]
-                removed.append(broker)
-        elif sent != before:
-            added[broker] = link.sent_behind[broker] = before
-    if added or removed:
-        _send(state, link, Behind(added, tuple(removed)))
 
 
 def _send(state: RouterState, link: Link, message: Message) -> None:

@@ -19,7 +19,7 @@ class EntryView(msgspec.Struct, frozen=True):
     last_hop: str  # empty: this broker
     sent_to: tuple[str, ...]
     covered_by: tuple[tuple[str, str], ...]  # origin and id
-    reached: tuple[str, ...]
+    reached: tuple[tuple[str, int], ...]  # brokers where it holds, and since when as known here
 
 
 class NeighbourView(msgspec.Struct, frozen=True):
@@ -68,8 +68,8 @@ def _neighbour(state: RouterState, neighbour: str) -> NeighbourView:
         state=how,
         gone_ns=state.neighbours[neighbour].gone_ns,
         behind=tuple(sorted(state.reach.behind(neighbour))),
-        advertisements=len(state.advertisements.said(neighbour)),
-        subscriptions=len(state.subscriptions.said(neighbour)),
+        advertisements=len(state.advertisements.rows_from(neighbour)),
+        subscriptions=len(state.subscriptions.rows_from(neighbour)),
     )
 
 
@@ -91,5 +91,5 @@ def _row(state: RouterState, table: RoutingTable, entry: Entry) -> EntryView:
         last_hop=entry.hop,
         sent_to=tuple(sorted(sent_to)),
         covered_by=tuple(sorted(wide.key for wide in entry.covered_by.values())),
-        reached=tuple(sorted(entry.reached)),
+        reached=tuple(sorted(entry.reached.items())),
     )

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.selection import paths
+from tocsin.credentials.lookup import ClientCertificate, Credentials, Origin
 from tocsin.errors import BrokerRefused, CannotReachBroker
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.spark import BadSourceOption, NotArrow
@@ -162,9 +163,13 @@ class Broker:
     @contextmanager
     def _answer(self, target: str) -> Iterator[http.client.HTTPResponse]:
         """The answer, known to be Arrow, and its body still to be read."""
-        with closing(self._connection()) as connection:
+        credentials = self._credentials()
+        headers = {"Accept": MEDIA_TYPE}
+        if (token := credentials.token()) is not None:
+            headers["Authorization"] = f"Bearer {token.reveal()}"
+        with closing(self._connection(credentials.certificate)) as connection:
             try:
-                connection.request("GET", target, headers={"Accept": MEDIA_TYPE})
+                connection.request("GET", target, headers=headers)
                 answer = connection.getresponse()
             except ssl.SSLCertVerificationError as error:
                 raise CannotReachBroker(
@@ -182,7 +187,19 @@ class Broker:
                 raise self._not_arrow(f"it answers with {kind}")
             yield answer
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _credentials(self) -> Credentials:
+        """Of where this runs, which may be an executor: files are read there."""
+        address = urlsplit(self._options.path)
+        assert address.hostname is not None
+        port = address.port or (443 if address.scheme == "https" else 80)
+        return Credentials(
+            Origin(address.scheme, address.hostname, port),
+            token_file=self._options.token_file or None,
+            client_certificate=self._options.client_cert or None,
+            client_key=self._options.client_key or None,
+        )
+
+    def _connection(self, shown: ClientCertificate | None) -> http.client.HTTPConnection:
         address = urlsplit(self._options.path)
         assert address.hostname is not None
         timeout_s = self._options.timeout_s
@@ -195,6 +212,8 @@ class Broker:
                 f"ca_file, {self._options.ca_file}, cannot be read: {_words(error)}",
                 remedy="Name a PEM file of certificates that every executor can read.",
             ) from error
+        if shown is not None:
+            _show(context, shown)
         return http.client.HTTPSConnection(
             address.hostname, address.port, timeout=timeout_s, context=context
         )
@@ -242,6 +261,24 @@ class Broker:
         if words not in self._warned:
             self._warned.add(words)
             _log.warning(words)
+
+
+def _no_password() -> str:
+    raise BadSourceOption(
+        "the private key of client_cert is encrypted with a password",
+        remedy="Write it without: openssl pkey -in ENCRYPTED -out KEY, and chmod 600 KEY.",
+    )
+
+
+def _show(context: ssl.SSLContext, shown: ClientCertificate) -> None:
+    try:
+        # Asked for a password on a terminal, an executor would wait for ever.
+        context.load_cert_chain(shown.certificate, shown.key, password=_no_password)
+    except OSError as error:  # ssl.SSLError is one
+        raise BadSourceOption(
+            f"client_cert, {shown.certificate}, cannot be used: {_words(error)}",
+            remedy="Name PEM files of a certificate and its key that every executor can read.",
+        ) from error
 
 
 @contextmanager

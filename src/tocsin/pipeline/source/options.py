@@ -12,6 +12,12 @@ import pyarrow as pa
 
 from tocsin.archive.record import SCHEMA
 from tocsin.archive.selection import NoSuchColumn, select
+from tocsin.credentials.lookup import (
+    CLIENT_CERT_VARIABLE,
+    CLIENT_KEY_VARIABLE,
+    TOKEN_FILE_VARIABLE,
+    TOKEN_VARIABLE,
+)
 from tocsin.errors.spark import BadSourceOption
 from tocsin.pipeline.locations import has_password
 
@@ -41,9 +47,13 @@ KNOWN: Final = (
     "holes",
     "nulls",
     "ca_file",
+    "token_file",
+    "client_cert",
+    "client_key",
     "timeout_s",
     "retries",
 )
+_SECRETS: Final = ("token", "password", "bearer", "authorization")
 # `rowsPerBatch`, `rows_per_batch` and `ROWSPERBATCH` are one: Spark forgets the case.
 _BY_KEY: Final = {name.replace("_", ""): name for name in KNOWN}
 
@@ -63,6 +73,10 @@ class Options:
     skips_holes: bool = False
     keeps_nulls: bool = False
     ca_file: str = ""
+    # Files, and never what is in them: options are shown in plans, and sent to executors.
+    token_file: str = ""
+    client_cert: str = ""
+    client_key: str = ""
     timeout_s: int = TIMEOUT_S
     retries: int = RETRIES
 
@@ -79,7 +93,7 @@ class Options:
         if has_password(path):
             raise BadSourceOption(
                 "the address of the broker has a user or a password in it",
-                remedy="Leave it out: a broker asks for none.",
+                remedy="Leave it out, and name a file with a token: option token_file.",
             )
         after = _whole(texts, "after", 0, WHOLE_MAX) or None
         through = _whole(texts, "through", 0, WHOLE_MAX)
@@ -105,6 +119,9 @@ class Options:
             skips_holes=_choice(texts, "holes", "fail", "skip") == "skip",
             keeps_nulls=_choice(texts, "nulls", "fail", "keep") == "keep",
             ca_file=texts.get("ca_file") or os.environ.get(CA_FILE_VARIABLE, ""),
+            token_file=texts.get("token_file") or _token_file_of(os.environ),
+            client_cert=texts.get("client_cert") or os.environ.get(CLIENT_CERT_VARIABLE, ""),
+            client_key=texts.get("client_key") or os.environ.get(CLIENT_KEY_VARIABLE, ""),
             timeout_s=_whole(texts, "timeout_s", 1, TIMEOUT_S_MAX) or TIMEOUT_S,
             retries=RETRIES if (n := _whole(texts, "retries", 0, RETRIES_MAX)) is None else n,
         )
@@ -119,6 +136,11 @@ class Options:
         if not self.keeps_nulls:
             return wanted
         return pa.schema([field.with_nullable(True) for field in wanted], wanted.metadata)
+
+
+def _token_file_of(environment: Mapping[str, str]) -> str:
+    """The driver's, for executors that have it at the same place and not in their environment."""
+    return "" if environment.get(TOKEN_VARIABLE) else environment.get(TOKEN_FILE_VARIABLE, "")
 
 
 def _selected(columns: tuple[str, ...]) -> pa.Schema:
@@ -142,6 +164,12 @@ def _named(given: Mapping[str, str]) -> dict[str, str]:
                 remedy="Load each, and put the frames together with union.",
             )
         name = _BY_KEY.get(key.lower().replace("_", ""))
+        if key.lower() in _SECRETS:
+            raise BadSourceOption(
+                f"the option {key} would show the token in plans and in Spark's user interface",
+                remedy="Write it to a file that every executor can read, and name that: option "
+                "token_file.",
+            )
         if name is None:
             near = difflib.get_close_matches(key.lower(), KNOWN, n=1)
             raise BadSourceOption(

@@ -20,6 +20,7 @@ from tocsin.broker.delivery.address import host_of
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Semaphore, Signal, Task, Timer
 from tocsin.errors import NoSuchPublisher, TocsinError, TooManySubscriptions
+from tocsin.event.subscription import SOMEBODY, Owner
 from tocsin.wire.blackboard.messages import Profile
 
 KEY: Final = "blackboard/publisher/"
@@ -43,6 +44,7 @@ class Registered(msgspec.Struct, frozen=True):
 
     id: str
     address: str
+    owner: Owner | None = None
 
 
 class Publisher:
@@ -141,26 +143,38 @@ class Board:
     # Publishers
 
     def publishers(self, session: Session) -> list[Publisher]:
-        self._port.check(session, Action.READ, "blackboard/publisher/*")
-        return list(self._publishers.values())
+        """All, or those that the caller registered."""
+        if self._port.may(session, Action.READ, "blackboard/publisher/*"):
+            return list(self._publishers.values())
+        self._port.check(session, Action.READ, "blackboard/publisher/own")
+        return [
+            each for each in self._publishers.values() if session.is_owner(each.registered.owner)
+        ]
 
     async def register(self, session: Session, address: str) -> Registered:
         """Put a publisher on the list, or find it there; the answer has the profile."""
-        self._port.check(session, Action.MANAGE, f"blackboard/publisher/{address}")
+        self._check(session, address, self._by_address.get(address))
         while (saving := self._saving.get(address)) is not None:
             saved = self._runtime.signal()  # of two with one address the second finds the first
             saving.append(saved)
             await saved
         known = self._by_address.get(address)
+        self._check(session, address, known)
         if known is None:
-            publisher = await self._registered(address)
+            publisher = await self._registered(session, address)
         else:
             publisher = self._publishers[known]
             self._is_there(publisher)
         publisher.sent_version = self.profile.version
         return publisher.registered
 
-    async def _registered(self, address: str) -> Publisher:
+    def _check(self, session: Session, named: str, publisher_id: str | None) -> None:
+        """Raise NotAllowed alike for one that is not there and for somebody else's."""
+        found = self._publishers.get(publisher_id or "")
+        owner = None if found is None else found.registered.owner or SOMEBODY
+        self._port.check(session, Action.MANAGE, f"blackboard/publisher/{named}", owner)
+
+    async def _registered(self, session: Session, address: str) -> Publisher:
         if len(self._publishers) + len(self._saving) >= PUBLISHERS_MAX:
             raise TooManySubscriptions(
                 f"{PUBLISHERS_MAX} publishers are registered",
@@ -172,17 +186,19 @@ class Board:
                 f"{PUBLISHERS_PER_HOST_MAX} publishers are registered at {host}",
                 remedy="Use GET /blackboard/profile, or the socket, from there.",
             )
-        registered = Registered(self._runtime.new_id(), address)
+        owner = session.owner if session.is_signed_in else None
+        registered = Registered(self._runtime.new_id(), address, owner)
         self._saving[address] = []
         try:
-            await self._keep(registered.id, _encode(registered))
+            with self._port.registering(session, KEY + registered.id):
+                await self._keep(registered.id, _encode(registered))
         finally:
             for waiting in self._saving.pop(address):
                 waiting.answer(None)
         return self._list(registered)
 
     async def unregister(self, session: Session, publisher_id: str) -> None:
-        self._port.check(session, Action.MANAGE, f"blackboard/publisher/{publisher_id}")
+        self._check(session, publisher_id, publisher_id)
         if publisher_id not in self._publishers:
             raise NoSuchPublisher(
                 f"there is no publisher {publisher_id[:64]!r}",

@@ -18,7 +18,7 @@ from tocsin.broker.runtime import Semaphore
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchPublisher, NoSuchSubscription
 from tocsin.event.concept_filter import concepts_filter
-from tocsin.event.subscription import BLACKBOARD, Change, Config, Kind, State, Subscription
+from tocsin.event.subscription import BLACKBOARD, Change, Config, Kind, Owner, State, Subscription
 
 BATCH = 100  # messages in one POST
 
@@ -32,8 +32,9 @@ class Subscribers:
     def __init__(self, port: BrokerPort) -> None:
         self._port = port
         self._one_at_a_time = Semaphore(port.runtime)  # of two with one address the second replaces
-        self._by_address = {
-            view.subscription.sink: view.subscription.id
+        # Of each address, by who subscribed it: nobody takes over what another subscribed.
+        self._by_address: dict[tuple[str, str | None], str] = {
+            (_name(view.subscription.owner), view.subscription.sink): view.subscription.id
             for view in port.views(_BLACKBOARD)
             if is_subscriber(view)
         }
@@ -45,7 +46,7 @@ class Subscribers:
         wanted = concepts_filter(concepts)
         filters = msgspec.Raw(_encode([{"concepts": concepts}]))
         async with self._one_at_a_time:
-            known = self._find(address)
+            known = self._find(session, address)
             if known is None:
                 asked = Subscription(
                     id="",
@@ -58,16 +59,18 @@ class Subscribers:
             else:
                 change = Change(filters=filters, filter=wanted, state=State.ACTIVE, is_there=True)
                 view = await self._port.change(session, known, change)
-            self._by_address[address] = view.subscription.id
+            key = _name(view.subscription.owner), address
+            self._by_address[key] = view.subscription.id
         return view, known is None
 
     async def unsubscribe(self, session: Session, address_or_id: str) -> None:
-        self._port.check(session, Action.SUBSCRIBE, f"blackboard/subscriber/{address_or_id}")
+        """End one of the caller's own by its address or id; whoever may end any, any."""
         async with self._one_at_a_time:
-            found = self._find(address_or_id)
-            if found is None and self._view(address_or_id) is not None:
-                found = address_or_id
+            found = self._find(session, address_or_id) or self._found_for(session, address_or_id)
             if found is None:
+                self._port.check(
+                    session, Action.SUBSCRIBE, f"blackboard/subscriber/{address_or_id}"
+                )
                 raise NoSuchPublisher(
                     f"{address_or_id[:200]!r} is not a subscriber",
                     remedy="GET /blackboard/subscribers lists all.",
@@ -75,17 +78,31 @@ class Subscribers:
             view = self._view(found)
             assert view is not None
             await self._port.unsubscribe(session, view.subscription.id)
-            self._by_address.pop(view.subscription.sink, None)
+            key = _name(view.subscription.owner), view.subscription.sink
+            self._by_address.pop(key, None)
+
+    def _found_for(self, session: Session, address_or_id: str) -> str | None:
+        """By its id; by its address, of those that anybody subscribed, for who may end them all."""
+        if self._view(address_or_id) is not None:
+            return address_or_id
+        if not self._port.may(session, Action.SUBSCRIBE, "subscription/*"):
+            return None
+        at = (each for key, each in self._by_address.items() if key[1] == address_or_id)
+        return next((each for each in at if self._view(each) is not None), None)
 
     def views(self, session: Session) -> list[SubscriptionView]:
         return [view for view in self._port.views(session) if is_subscriber(view)]
 
-    def _find(self, address: str) -> str | None:
-        """Its id, unless it was ended by another way."""
-        found = self._by_address.get(address)
-        if found is not None and self._view(found) is None:
-            del self._by_address[address]
+    def _find(self, session: Session, address: str) -> str | None:
+        """The id of the caller's own, unless it was ended by another way."""
+        key = _name(session.owner if session.is_signed_in else None), address
+        found = self._by_address.get(key)
+        view = None if found is None else self._view(found)
+        if view is None:
+            self._by_address.pop(key, None)
             return None
+        if _name(view.subscription.owner) != key[0]:
+            return None  # it was given to somebody else
         return found
 
     def _view(self, subscription_id: str) -> SubscriptionView | None:
@@ -94,6 +111,10 @@ class Subscribers:
         except NoSuchSubscription:
             return None
         return view if is_subscriber(view) else None
+
+
+def _name(owner: Owner | None) -> str:
+    return "" if owner is None or owner.is_internal else owner.name
 
 
 def is_subscriber(view: SubscriptionView) -> bool:

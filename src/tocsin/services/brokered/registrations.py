@@ -11,6 +11,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import TooManySubscriptions
+from tocsin.event.subscription import SOMEBODY
 from tocsin.services.soap.context import Topics
 from tocsin.wire.wsn_brokered.registration import (
     Registration,
@@ -48,13 +49,22 @@ class Registrations:
         found = self._by_id.get(registration_id or "")
         return None if found is None or found.is_over(self._port.runtime.now_ns()) else found
 
+    def check(self, session: Session, action: Action, registration_id: str | None) -> None:
+        """Raise NotAllowed alike for one that is not there and for somebody else's."""
+        found = self.find(registration_id)
+        owner = None if found is None else found.owner or SOMEBODY
+        self._port.check(session, action, f"{KEY}{registration_id}", owner)
+
     async def add(self, session: Session, registration: Registration) -> None:
         """Keep one more; it is there when it is on disk."""
         self._may_publish(session, registration)
+        if session.is_signed_in:
+            registration = msgspec.structs.replace(registration, owner=session.owner)
         self._check_room(registration)
         self._by_id[registration.id] = registration  # at once, so that the next one counts it
         try:
-            await self._keep(registration.id, to_bytes(registration))
+            with self._port.registering(session, f"{KEY}{registration.id}"):
+                await self._keep(registration.id, to_bytes(registration))
         except BaseException:
             del self._by_id[registration.id]
             raise
@@ -65,14 +75,14 @@ class Registrations:
         self, session: Session, registration: Registration, expires_ns: int | None
     ) -> None:
         """Have it end at another time."""
-        self._may_publish(session, registration)
+        self.check(session, Action.MANAGE, registration.id)
         changed = msgspec.structs.replace(registration, expires_ns=expires_ns)
         await self._keep(changed.id, to_bytes(changed))
         if changed.id in self._by_id:
             self._by_id[changed.id] = changed
 
     async def end(self, session: Session, registration: Registration) -> None:
-        self._may_publish(session, registration)
+        self.check(session, Action.MANAGE, registration.id)
         await self._keep(registration.id, None)
         if self._by_id.pop(registration.id, None) is not None:
             self.version += 1

@@ -124,7 +124,7 @@ class BrokeredService:
     # What is sent to a registration
 
     async def _at_registration(self, request: Request) -> Reply:
-        self._port.check(request.session, Action.READ, f"registration/{request.resource}")
+        self._registrations.check(request.session, Action.READ, request.resource)
         handler = self._here.get(request.name)
         if handler is not None:
             return await handler(request)
@@ -181,7 +181,7 @@ class BrokeredService:
     def _found(
         self, request: Request, faults: BrokeredFaults, operation: Operation | None = None
     ) -> Registration:
-        self._port.check(request.session, Action.READ, f"registration/{request.resource}")
+        self._registrations.check(request.session, Action.READ, request.resource)
         found = self._registrations.find(request.resource)
         if found is None:
             raise faults.fault(

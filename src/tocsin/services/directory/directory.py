@@ -18,6 +18,7 @@ from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Semaphore, run_all
 from tocsin.errors import BadRegistration, Busy, DirectoryFull, NoSuchEntry, TocsinError, TooLarge
+from tocsin.event.subscription import SOMEBODY, Owner
 from tocsin.wire.directory.entry import (
     Entry,
     Identity,
@@ -91,8 +92,10 @@ class Directory:
         self, session: Session, registration: Registration, entry_id: str | None = None
     ) -> tuple[Entry, bool]:
         """The entry, once it is on disk; True if there was none before."""
-        self._may(session, Action.MANAGE, entry_id or registration.name)
         holder = self._holder(registration.identity)
+        self._may(session, Action.MANAGE, entry_id or holder or registration.name)
+        if holder is not None and holder != entry_id:
+            self._may(session, Action.MANAGE, holder)
         if entry_id is None:
             entry_id = holder or self._runtime.new_id()
         elif holder not in (None, entry_id):
@@ -104,10 +107,12 @@ class Directory:
         now_ns = self._runtime.now_ns()
         was = self._current(entry_id)
         is_new = was is None or not was.is_live(now_ns)
-        entry = leased(entry_id, registration, now_ns)
+        owner = session.owner if session.is_signed_in else None
+        entry = leased(entry_id, registration, now_ns, owner)
         if was is not None and not is_new:
-            entry = msgspec.structs.replace(entry, registered_ns=was.registered_ns)
-        await self._write(entry_id, entry)
+            entry = msgspec.structs.replace(entry, registered_ns=was.registered_ns, owner=was.owner)
+        with self._port.registering(session, f"{KEY}{entry_id}"):
+            await self._write(entry_id, entry)
         return entry, is_new
 
     async def renew(self, session: Session, entry_id: str) -> Entry:
@@ -161,7 +166,7 @@ class Directory:
         self, session: Session, wanted: Wanted, *, after: str = "", limit: int | None = None
     ) -> EntryPage:
         """Live entries that are wanted, in the order of their ids."""
-        self._may(session, Action.READ, "*")
+        may_read = self._readable(session)
         self._refresh_own()
         if self._searches >= SEARCHES_MAX:
             raise Busy(
@@ -171,21 +176,23 @@ class Directory:
         begun_s = self._runtime.elapsed_s()
         try:
             async with self._one_at_a_time:
-                found = await self._search(wanted, after, limit)
+                found = await self._search(wanted, after, limit, may_read)
             for listener in self.on_found:
                 listener(wanted, len(found.entries), self._runtime.elapsed_s() - begun_s)
             return found
         finally:
             self._searches -= 1
 
-    async def _search(self, wanted: Wanted, after: str, limit: int | None) -> EntryPage:
+    async def _search(
+        self, wanted: Wanted, after: str, limit: int | None, may_read: Callable[[Entry], bool]
+    ) -> EntryPage:
         found: list[Entry] = []
         while True:
             left = None if limit is None else limit - len(found)
             page = self._listing.look_up(
                 wanted, self._runtime.now_ns(), after=after, limit=left, looked_at_max=LOOKED_AT_MAX
             )
-            found += page.entries
+            found += filter(may_read, page.entries)
             if page.next is None or len(found) == limit:
                 return EntryPage(found, page.next)
             after = page.next
@@ -276,7 +283,25 @@ class Directory:
         return None
 
     def _may(self, session: Session, action: Action, entry: str) -> None:
-        self._port.check(session, action, f"{KEY}{entry}")
+        self._port.check(session, action, f"{KEY}{entry}", self._owner_of(entry))
+
+    def _owner_of(self, entry_id: str) -> Owner | None:
+        """Who registered it; None if it is not there."""
+        entry = self._current(entry_id)
+        if entry is None or not entry.is_live(self._runtime.now_ns()):
+            return None
+        return entry.owner or SOMEBODY
+
+    def _readable(self, session: Session) -> Callable[[Entry], bool]:
+        """Which entries the session may read; raises NotAllowed for who can have none."""
+        readable = self._port.readable(session, f"{KEY}*")
+        if readable is None:
+            self._port.check(session, Action.READ, f"{KEY}*")
+            return lambda entry: True
+        self._port.check(session, Action.READ, f"{KEY}own")
+        return lambda entry: (
+            session.is_owner(entry.owner) or readable.has_all_on(f"{KEY}{entry.id}", frozenset())
+        )
 
     def _check_not_own(self, entry_id: str) -> None:
         if entry_id in self._own:

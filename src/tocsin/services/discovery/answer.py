@@ -35,6 +35,7 @@ def resource_view(found: Hit) -> FoundResource:
         id=resource.id,
         broker=resource.broker,
         attributes=attributes_view(resource.attributes),
+        ranges=dict(resource.ranges),
         as_of=rfc3339(resource.as_of_ns),
         kind=resource.kind or None,
         address=resource.address or None,

@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from tocsin.event.event import Value
+from tocsin.event.subscription import Owner
 from tocsin.event.value import Quantity
 from tocsin.overlay.discovery.requests import ModelType, Registration, parse_registration
 from tocsin.overlay.time_of_day import Zones
@@ -27,6 +28,7 @@ class KeptResource(msgspec.Struct, frozen=True, kw_only=True):
     registered_ns: int
     updated_ns: int | None
     expires_ns: int | None
+    owner: Owner | None = None  # who registered it, if they had signed in
 
     def is_live(self, now_ns: int) -> bool:
         return self.expires_ns is None or now_ns < self.expires_ns

@@ -11,12 +11,13 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.decision import Action
+from tocsin.access.decision import Action, Readable
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import run_all
 from tocsin.errors import TocsinError, TooLarge
 from tocsin.event.event import Value
+from tocsin.event.subscription import SOMEBODY, Owner
 from tocsin.overlay.discovery.resources import no_such_resource
 from tocsin.overlay.time_of_day import Zones
 from tocsin.services.discovery.core_driver import CoreDriver
@@ -66,8 +67,10 @@ class Resources:
             registered_ns=now_ns if was is None else was.registered_ns,
             updated_ns=now_ns if asked.values else None if was is None else was.updated_ns,
             expires_ns=None if asked.lease_ns is None else now_ns + asked.lease_ns,
+            owner=(session.owner if session.is_signed_in else None) if was is None else was.owner,
         )
-        await self._change(kept, was, now_ns)
+        with self._port.registering(session, f"{KEY}{resource_id}"):
+            await self._change(kept, was, now_ns)
         return kept, was is None
 
     async def update(
@@ -110,7 +113,7 @@ class Resources:
                 f"the resource takes {len(value):,} bytes",
                 remedy=f"Keep it under {RESOURCE_BYTES_MAX:,}: leave out attributes.",
             )
-        self._tell_core(kept, now_ns)
+        self._register_with_core(kept, now_ns)
         self._put(kept)
         try:
             await self._port.keep(_SERVICE, f"{KEY}{kept.id}", value)
@@ -119,7 +122,7 @@ class Resources:
                 self._undo(kept, was)
             raise
 
-    def _tell_core(self, kept: KeptResource, now_ns: int) -> None:
+    def _register_with_core(self, kept: KeptResource, now_ns: int) -> None:
         registration = kept.registration(self._zones, now_ns)
         self._driver.perform(self._driver.core.register(registration, now_ns))
 
@@ -134,7 +137,7 @@ class Resources:
         """As it is on disk. If its lease has ended meanwhile, the next sweep removes it there."""
         now_ns = self._driver.now_ns()
         if was.is_live(now_ns):
-            self._tell_core(was, now_ns)
+            self._register_with_core(was, now_ns)
         self._put(was)
 
     # Looking up
@@ -150,7 +153,8 @@ class Resources:
         self, session: Session, *, after: str, limit: int, kind: str | None, model: str | None
     ) -> tuple[list[KeptResource], str | None]:
         """Those that follow `after` in the order of their ids, and where to go on."""
-        self._may(session, Action.READ, "*")
+        readable = self._port.readable(session, "resource/*")
+        self._port.check(session, Action.READ, "resource/*" if readable is None else "resource/own")
         now_ns = self._driver.now_ns()
         if self._sorted_ids is None:
             self._sorted_ids = sorted(self._kept)
@@ -160,6 +164,8 @@ class Resources:
             kept = self._kept[ids[place]]
             wanted = kind in (None, kept.kind) and model in (None, kept.model)
             if not wanted or not kept.is_live(now_ns):
+                continue
+            if readable is not None and not has_resource(readable, session, kept):
                 continue
             if len(found) == limit:
                 return found, found[-1].id
@@ -171,7 +177,12 @@ class Resources:
         return kept if kept is not None and kept.is_live(now_ns) else None
 
     def _may(self, session: Session, action: Action, resource: str) -> None:
-        self._port.check(session, action, f"resource/{resource}")
+        self._port.check(session, action, f"resource/{resource}", self.owner_of(resource))
+
+    def owner_of(self, resource_id: str) -> Owner | None:
+        """Who registered it; None if it is not there."""
+        kept = self._live(resource_id, self._driver.now_ns())
+        return None if kept is None else kept.owner or SOMEBODY
 
     # Keeping
 
@@ -191,7 +202,7 @@ class Resources:
             try:
                 kept = from_bytes(value)
                 if kept.is_live(now_ns):
-                    self._tell_core(kept, now_ns)
+                    self._register_with_core(kept, now_ns)
                 self._put(kept)
             except (msgspec.DecodeError, UnicodeDecodeError, TocsinError) as error:
                 self._unreadable.append(key)
@@ -232,3 +243,9 @@ class Resources:
             await self._port.keep(_SERVICE, key, None)
         except TocsinError:
             self._unreadable.append(key)  # at the next sweep
+
+
+def has_resource(readable: Readable, session: Session, kept: KeptResource) -> bool:
+    """Whether one may be read by who may not read all: it is its own, or one it has a right to."""
+    named = readable.has_all_on(f"resource/{kept.id}", frozenset())
+    return named or session.is_owner(kept.owner)

@@ -14,8 +14,10 @@ from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal
 from tocsin.errors import BadDiscovery, DiscoveryFull, NoSuchDiscovery, TocsinError
+from tocsin.event.subscription import SOMEBODY
 from tocsin.overlay.discovery.effects import (
     Answered,
+    Change,
     Current,
     Finished,
     Notice,
@@ -42,6 +44,8 @@ OPTIONS_KEY: Final = "discovery/options"
 
 _SERVICE: Final = internal("discovery")
 
+MayHave = Callable[[Resource], bool]
+
 
 @dataclass(slots=True)
 class _Waiting:
@@ -51,6 +55,7 @@ class _Waiting:
     began_s: float
     is_dynamic: bool
     found: TopHits
+    may_have: MayHave | None
 
 
 class _KeptOptions(msgspec.Struct):
@@ -80,7 +85,8 @@ class ResourceDiscovery:
 
     async def discover(self, session: Session, asked: DiscoveryRequest) -> Answer:
         """Everything that matches; returns when all brokers have answered, or time is up."""
-        self._port.check(session, Action.READ, "resource/*")
+        self._check_some(session, Action.READ)
+        may_have = self._may_have(session, Action.READ)
         assert not asked.is_continuous
         if len(self._waiting) >= WAITING_MAX:
             raise DiscoveryFull(
@@ -93,7 +99,8 @@ class ResourceDiscovery:
             ModelType(asked.model),
             asked.request,
             max_age_ns=asked.max_age_ns,
-            first=0 if asked.order_by else asked.first,
+            # Of those found first some may be for others.
+            first=0 if asked.order_by or may_have is not None else asked.first,
             timeout_ns=asked.timeout_ns,
             zones=self._zones,
         )
@@ -102,6 +109,7 @@ class ResourceDiscovery:
             self._runtime.elapsed_s(),
             request.model.is_dynamic,
             TopHits(asked.first or ANSWER_MAX, asked.order_by),
+            may_have,
         )
         self._waiting[request.request_id] = waiting
         try:
@@ -125,7 +133,7 @@ class ResourceDiscovery:
 
     def watch(self, session: Session, asked: DiscoveryRequest) -> Watch:
         """Begin a continuous request; it ends when nobody follows it for a while."""
-        self._port.check(session, Action.SUBSCRIBE, "resource/*")
+        self._check_some(session, Action.SUBSCRIBE)
         assert asked.is_continuous
         if len(self._watches) >= WATCHES_MAX:
             raise DiscoveryFull(
@@ -140,7 +148,7 @@ class ResourceDiscovery:
             zones=self._zones,
         )
         now_ns = self.driver.now_ns()
-        watch = Watch(request.request_id, asked, now_ns, self._runtime.elapsed_s())
+        watch = Watch(request.request_id, asked, now_ns, self._runtime.elapsed_s(), session)
         self._watches[watch.id] = watch
         try:
             self.driver.perform(self._core.discover(request, now_ns))
@@ -150,16 +158,18 @@ class ResourceDiscovery:
         return watch
 
     def watches(self, session: Session) -> list[Watch]:
-        self._port.check(session, Action.READ, "discovery/*")
-        return list(self._watches.values())
+        if self._port.may(session, Action.READ, "discovery/*"):
+            return list(self._watches.values())
+        self._port.check(session, Action.READ, "discovery/own")
+        return [each for each in self._watches.values() if session.is_owner(each.owner)]
 
     def get(self, session: Session, watch_id: str) -> Watch:
-        self._port.check(session, Action.READ, f"discovery/{watch_id}")
+        self._check(session, Action.READ, watch_id)
         return self._watch(watch_id)
 
     def follow(self, session: Session, watch_id: str, reader: Reader) -> Follower:
         """The reader is written to from `pump` on."""
-        self._port.check(session, Action.SUBSCRIBE, f"discovery/{watch_id}")
+        self._check(session, Action.SUBSCRIBE, watch_id)
         watch = self._watch(watch_id)
         if len(watch) >= STREAMS_MAX:
             raise DiscoveryFull(
@@ -174,9 +184,34 @@ class ResourceDiscovery:
             watch.leave(follower, self._runtime.elapsed_s())
 
     def cancel(self, session: Session, watch_id: str) -> None:
-        self._port.check(session, Action.SUBSCRIBE, f"discovery/{watch_id}")
+        self._check(session, Action.SUBSCRIBE, watch_id)
         self._watch(watch_id)
         self._end(watch_id, "the request was cancelled")
+
+    def _check(self, session: Session, action: Action, watch_id: str) -> None:
+        """Raise NotAllowed alike for one that is not there and for somebody else's."""
+        watch = self._watches.get(watch_id)
+        owner = None if watch is None else watch.owner or SOMEBODY
+        self._port.check(session, action, f"discovery/{watch_id}", owner)
+
+    def _check_some(self, session: Session, action: Action) -> None:
+        """Raise NotAllowed for who can have no resource at all."""
+        if not self._port.may(session, action, "resource/*"):
+            self._port.check(session, action, "resource/own")
+
+    def _may_have(self, session: Session, action: Action) -> MayHave | None:
+        """Which of the resources that are found the session may have at this moment; None for all
+        of them. Who registered one is known of those that are registered here."""
+        permit = self._port.access.session_permit(session, action)
+        readable = None if permit is None else permit.readable()
+        if readable is None or readable.has_all_on("resource/*", frozenset()):
+            return None
+
+        def may_have(found: Resource) -> bool:
+            is_own = not found.hops and session.is_owner(self.resources.owner_of(found.id))
+            return is_own or readable.has_all_on(f"resource/{found.id}", frozenset())
+
+        return may_have
 
     def _watch(self, watch_id: str) -> Watch:
         watch = self._watches.get(watch_id)
@@ -198,6 +233,8 @@ class ResourceDiscovery:
             return
         now_s = self._runtime.elapsed_s()
         for watch in list(self._watches.values()):
+            if self._end_without_right(watch):
+                continue
             if not len(watch) and now_s >= watch.idle_since_s + UNFOLLOWED_S:
                 self._end(watch.id, "nobody followed it")
         self._runtime.call_later(SWEEP_S, self._sweep)
@@ -219,6 +256,7 @@ class ResourceDiscovery:
                 waiting.found.add(
                     Hit(each, self._round_trip_s(each, passed_s if waiting.is_dynamic else None))
                     for each in results
+                    if waiting.may_have is None or waiting.may_have(each)
                 )
             case Finished(_, summary):
                 waiting.signal.answer(summary)
@@ -232,9 +270,14 @@ class ResourceDiscovery:
     def _to_watch(self, watch: Watch, effect: ForClient) -> None:
         match effect:
             case Answered(_, results):
-                watch.add(results)
+                may_have = self._may_have(watch.session, Action.SUBSCRIBE)
+                watch.add(each for each in results if may_have is None or may_have(each))
             case Notice(_, change, resource):
-                watch.notice(change, resource)
+                may_have = self._may_have(watch.session, Action.SUBSCRIBE)
+                if change is Change.REMOVED or may_have is None or may_have(resource):
+                    watch.notice(change, resource)
+                else:
+                    watch.notice(Change.REMOVED, resource)
             case Current(_, summary):
                 watch.summary = summary
             case Finished(_, summary):
@@ -251,8 +294,18 @@ class ResourceDiscovery:
         touched, self._touched = self._touched, {}
         for watch_id in touched:
             watch = self._watches.get(watch_id)
-            if watch is not None:
+            if watch is not None and not self._end_without_right(watch):
                 watch.pump()
+
+    def _end_without_right(self, watch: Watch) -> bool:
+        """End a request whose asker may have no resource any more; True if it was so."""
+        if self._port.may(watch.session, Action.SUBSCRIBE, "resource/*") or self._port.may(
+            watch.session, Action.SUBSCRIBE, "resource/own"
+        ):
+            return False
+        watch.forget()
+        self._end(watch.id, "the right or the credential that it was made with has ended")
+        return True
 
     def tables(self) -> dict[str, object]:
         """A snapshot for people, of plain values."""

@@ -11,9 +11,12 @@ from typing import Final, Protocol
 
 import msgspec
 
+from tocsin.access.session import Session
+from tocsin.event.subscription import Owner
 from tocsin.overlay.discovery.effects import Change, Resource, Summary
 from tocsin.services.discovery.answer import Hit, resource_view
 from tocsin.wire.api.resource_request import DiscoveryRequest
+from tocsin.wire.api.resource_views import CurrentResources
 from tocsin.wire.sse import sse_event
 
 STREAMS_MAX: Final = 100  # of one continuous request
@@ -50,6 +53,9 @@ class Follower:
     def changed(self, key: ResourceKey) -> None:
         self._pending[key] = None
 
+    def forget(self) -> None:
+        self._pending.clear()
+
     def pump(self) -> None:
         """Write as much as the client takes."""
         while self._pending and not self._reader.is_full:
@@ -85,8 +91,16 @@ def _event(change: Change, data: object) -> bytes:
 class Watch:
     """A continuous request, and the resources that match it now."""
 
-    def __init__(self, id: str, asked: DiscoveryRequest, created_ns: int, idle_since_s: float):
+    def __init__(
+        self,
+        id: str,
+        asked: DiscoveryRequest,
+        created_ns: int,
+        idle_since_s: float,
+        session: Session,
+    ) -> None:
         self.id = id
+        self.session = session  # in which it was made
         self.asked = asked
         self.created_ns = created_ns
         self.expires_ns = None if asked.expires_ns is None else created_ns + asked.expires_ns
@@ -97,6 +111,16 @@ class Watch:
 
     def __len__(self) -> int:
         return len(self._followers)
+
+    @property
+    def owner(self) -> Owner | None:
+        return self.session.owner if self.session.is_signed_in else None
+
+    def forget(self) -> None:
+        """Nothing of what was found is to be told any more."""
+        self.resources.clear()
+        for follower in self._followers:
+            follower.forget()
 
     def follow(self, reader: Reader) -> Follower:
         follower = Follower(self, reader)
@@ -132,13 +156,13 @@ class Watch:
         assert self.summary is not None
         summary = self.summary
         return _encode(
-            {
-                "resources": len(self.resources),
-                "brokers": summary.brokers,
-                "messages": summary.messages,
-                "incomplete": summary.incomplete or None,
-                "why_empty": summary.why_empty or None,
-            }
+            CurrentResources(
+                resources=len(self.resources),
+                brokers=list(summary.brokers),
+                messages=summary.messages,
+                incomplete=summary.incomplete or None,
+                why_empty=summary.why_empty or None,
+            )
         )
 
     def end(self, reason: str) -> None:

@@ -62,6 +62,7 @@ class Connection:
         self.is_synced = False  # both sides have each other's tables
         self.round_trip_ms: float | None = None
         self.is_ended = False
+        self.rights_version = 0  # those of the other side when they were last looked at
         self.backlog = backlog
         self.ignored_there = 0  # entries of ours that the other side says it has not taken
         self._runtime = runtime

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tocsin.broker.runtime import Runtime, Tasks, Timer
-from tocsin.errors import LinkRefused, LinkTwice, TocsinError
+from tocsin.errors import BadFrame, LinkRefused, LinkTwice, PeerFailed, TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.overlay.routing.peers import Dial, PeerGroup, PeerOptions
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.transport import Connector, Transport
-from tocsin.services.link.views import LinkProblem, PeerInfo
+from tocsin.services.link.views import AddressProblem, LinkProblem, PeerInfo
 
 
 @dataclass(eq=False, slots=True)
@@ -24,6 +24,8 @@ class _Peers:
     last_used: str = ""  # address
     trying: str = ""
     error: TocsinError | None = None
+    errors: dict[str, TocsinError] = field(default_factory=dict)  # the last one of each address
+    noted: dict[str, str] = field(default_factory=dict)  # address -> problem, as in the log
     timer: Timer | None = None
 
 
@@ -93,7 +95,9 @@ class Dialler:
     def _failed(
         self, peers: _Peers, address: str, error: TocsinError | None, code: str = ""
     ) -> None:
+        peers.errors.pop(address, None)
         if error is not None:
+            peers.errors[address] = error
             self._note(peers, address, error)
         if peers.trying == address:
             peers.trying = ""
@@ -102,8 +106,9 @@ class Dialler:
         self._dial_if_due(peers)
 
     def _note(self, peers: _Peers, address: str, error: TocsinError) -> None:
-        """Once for each reason, not for each attempt."""
-        if peers.error is None or peers.error.problem != error.problem:
+        """Once for each address and reason, not for each attempt."""
+        if peers.noted.get(address) != error.problem:
+            peers.noted[address] = error.problem
             self._runtime.note(
                 "warning",
                 "no link to a peer",
@@ -122,6 +127,10 @@ class Dialler:
             return
         peers.used, peers.trying, peers.error = connection, "", None
         peers.last_used = connection.peer_address
+        peers.noted.pop(connection.peer_address, None)
+        first = peers.addresses[0]  # while another one is used it is tried, and no other is
+        is_first = connection.peer_address == first
+        peers.errors = {} if is_first else {k: v for k, v in peers.errors.items() if k == first}
         peers.group.linked(connection.peer_address, self._now_ns())
         self._dial_if_due(peers)
 
@@ -133,6 +142,11 @@ class Dialler:
         if peers.used is connection:
             peers.used = None
         error, address = connection.error, connection.peer_address
+        if isinstance(error, BadFrame) and not connection.broker:
+            error = PeerFailed(
+                f"{address} is not where a broker takes links: {error.problem}",
+                remedy="Name the address of that broker's --link in --peer, not that of HTTP.",
+            )
         code = error.refusal_code if isinstance(error, LinkRefused) else error.code if error else ""
         is_elsewhere = address != peers.last_used and not self._has_another(connection)
         if code == LinkTwice.code and is_elsewhere:
@@ -161,6 +175,11 @@ class Dialler:
             broker=None if used is None else used.broker,
             next_attempt_s=next_s,
             error=None if peers.error is None else problem_of(peers.error),
+            problems=tuple(
+                AddressProblem(address=each, error=problem_of(peers.errors[each]))
+                for each in peers.addresses
+                if each in peers.errors
+            ),
         )
 
 

@@ -1,8 +1,9 @@
 """DirectResults: results of discovery that go straight to the broker of whoever asked.
 
 Paper 001, section 6.3.2: that saves messages between brokers, and needs a connection for each pair.
-One is kept open for a while after it was used. What does not get through is missed by the
-requester's broker, which reports its answer as incomplete.
+One is kept open for a while after it was used. What is not acknowledged is sent once more by a new
+connection: the other side may have crashed since the first was opened. What does not get through
+then is missed by the requester's broker, which reports its answer as incomplete.
 
 Requests say where their results shall be sent, and anybody may have written that. So this broker
 connects only to addresses that its operator has named; other results go the way of the request.
@@ -10,52 +11,27 @@ connects only to addresses that its operator has named; other results go the way
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Set
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.runtime import Tasks, Timer
+from tocsin.broker.runtime import Tasks
 from tocsin.errors import BadLinkMessage, PeerFailed, TocsinError
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.connection import Connection
+from tocsin.services.link.direct_connection import DirectConnection, Lost, Package
+from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.transport import Connector, Transport
 from tocsin.wire.link.codec import LinkMessage, encode, other_version
 from tocsin.wire.link.discovery_messages import DiscoveryMessage
 from tocsin.wire.link.messages import PROTOCOL_VERSION, Direct, MessageBase
 
-IDLE_S = 10.0
 OPEN_MAX = 256
 NOTE_S = 60.0  # between two lines in the log about connections that failed
 WAITING_MAX = 1_000  # messages for one broker, until there is a connection
-WAITING_BYTES_MAX = 8 << 20  # for one broker, also while it reads slowly,
+WAITING_BYTES_MAX = 8 << 20  # for one broker, until they are acknowledged,
 WAITING_BYTES_TOTAL_MAX = 64 << 20  # and for all
 
-
-@dataclass(eq=False, slots=True)
-class _Outgoing:
-    """One connection to leave results by. Nothing is read from it."""
-
-    transport: Transport | None = None
-    unsent: deque[bytes] = field(default_factory=deque)  # until there is a connection
-    unsent_bytes: int = 0
-    timer: Timer | None = None
-    is_over: bool = False
-    is_busy: bool = False
-
-    @property
-    def waiting_bytes(self) -> int:
-        return self.unsent_bytes + (0 if self.transport is None else self.transport.waiting)
-
-    def received(self, data: bytes) -> None:
-        if self.transport is not None:
-            self.transport.abort()  # nothing is answered here
-
-    def written(self) -> None:
-        pass
-
-    def ended(self, reason: str) -> None:
-        self.is_over = True
+_To = tuple[str, str]  # a broker, and its address
 
 
 class DirectResults:
@@ -67,16 +43,17 @@ class DirectResults:
         connector: Connector,
         broker: str,
         driver: CoreDriver,
-        allowed: Set[str],
+        options: LinkOptions,
     ) -> None:
-        """`allowed`: the addresses that this broker may connect to."""
         self._runtime = port.runtime
         self._connector = connector
         self._broker = broker
         self._driver = driver
-        self._allowed = allowed
+        named = (each.strip() for setting in options.peers for each in setting.split(","))
+        self._allowed = {*named, *options.direct_addresses}  # what it may connect to
+        self._acknowledge_s = 2 * options.heartbeat_s  # one that is busy answers late
         self._tasks = Tasks(port.runtime)
-        self._outgoing: dict[tuple[str, str], _Outgoing] = {}
+        self._outgoing: dict[_To, DirectConnection] = {}
         self.dropped = 0
         self._failed = 0  # connections, since the start
         self._noted_s: float | None = None
@@ -88,47 +65,58 @@ class DirectResults:
 
     def send(self, broker: str, address: str, message: DiscoveryMessage) -> None:
         assert address in self._allowed
-        way = self._outgoing.get((broker, address))
-        if way is None or way.is_over:
+        self._send((broker, address), Package(encode(message)))
+
+    def _send(self, to: _To, package: Package) -> None:
+        connection = self._outgoing.get(to)
+        if connection is None:
             if len(self._outgoing) >= OPEN_MAX:
                 self.dropped += 1
                 return
-            way = self._outgoing[broker, address] = _Outgoing()
-            self._tasks.spawn(self._connect(broker, address, way))
-        frame = encode(message)
-        if not self._has_room(way, len(frame)):
-            self.dropped += 1
-            self._note_failed(broker, _too_much(broker))
-        elif way.transport is not None:
-            way.transport.write(frame)
-            self._keep_open(broker, address, way)
+            connection = self._open(to)
+        if self._has_room(connection, len(package.frame)):
+            connection.put(package)
         else:
-            way.unsent.append(frame)
-            way.unsent_bytes += len(frame)
+            self.dropped += 1
+            self._note_failed(to[0], _too_much(to[0]))
 
-    def _has_room(self, way: _Outgoing, size: int) -> bool:
-        if len(way.unsent) >= WAITING_MAX or way.waiting_bytes + size > WAITING_BYTES_MAX:
+    def _has_room(self, connection: DirectConnection, size: int) -> bool:
+        waiting_bytes = connection.waiting_bytes + size
+        if connection.waiting_for_connection >= WAITING_MAX or waiting_bytes > WAITING_BYTES_MAX:
             return False
-        others = sum(each.waiting_bytes for each in self._outgoing.values())
-        return others + size <= WAITING_BYTES_TOTAL_MAX
+        total = sum(each.waiting_bytes for each in self._outgoing.values())
+        return total + size <= WAITING_BYTES_TOTAL_MAX
 
-    async def _connect(self, broker: str, address: str, way: _Outgoing) -> None:
-        def opened(transport: Transport) -> _Outgoing:
-            way.transport = transport
-            transport.write(encode(Direct(PROTOCOL_VERSION, self._broker, broker)))
-            for frame in way.unsent:
-                transport.write(frame)
-            way.unsent.clear()
-            way.unsent_bytes = 0
-            self._keep_open(broker, address, way)
-            return way
+    def _open(self, to: _To) -> DirectConnection:
+        def over(lost: Lost) -> None:
+            del self._outgoing[to]
+            self._send_again(to, lost)
+
+        connection = DirectConnection(self._runtime, self._acknowledge_s, over)
+        self._outgoing[to] = connection
+        self._tasks.spawn(self._connect(to, connection))
+        return connection
+
+    async def _connect(self, to: _To, connection: DirectConnection) -> None:
+        broker, address = to
+
+        def opened(transport: Transport) -> DirectConnection:
+            connection.begin(transport, Direct(PROTOCOL_VERSION, self._broker, broker))
+            return connection
 
         try:
             await self._connector.connect(address, opened)
         except TocsinError as error:
-            self.dropped += len(way.unsent)
-            self._outgoing.pop((broker, address), None)
-            self._note_failed(broker, error)
+            connection.fail(error)
+
+    def _send_again(self, to: _To, lost: Lost) -> None:
+        """What was lost for the first time. Its receiver takes each result once."""
+        again = [each for each in lost.packages if not (each.is_again or lost.is_final)]
+        if len(again) < len(lost.packages):
+            self.dropped += len(lost.packages) - len(again)
+            self._note_failed(to[0], lost.error)
+        for package in again:
+            self._send(to, replace(package, is_again=True))
 
     def _note_failed(self, broker: str, error: TocsinError) -> None:
         """At most once in a while: requests decide how often it is tried."""
@@ -144,17 +132,6 @@ class DirectResults:
             why=error.problem,
             failed=self._failed,
         )
-
-    def _keep_open(self, broker: str, address: str, way: _Outgoing) -> None:
-        if way.timer is not None:
-            way.timer.cancel()
-        way.timer = self._runtime.call_later(IDLE_S, lambda: self._hang_up(broker, address, way))
-
-    def _hang_up(self, broker: str, address: str, way: _Outgoing) -> None:
-        if self._outgoing.get((broker, address)) is way:
-            del self._outgoing[broker, address]
-        if way.transport is not None:
-            way.transport.close()
 
     # From others
 
@@ -179,11 +156,8 @@ class DirectResults:
 
     def close(self) -> None:
         self._tasks.cancel()
-        for way in self._outgoing.values():
-            if way.timer is not None:
-                way.timer.cancel()
-            if way.transport is not None:
-                way.transport.close()
+        for connection in self._outgoing.values():
+            connection.close()
         self._outgoing.clear()
 
 

@@ -24,7 +24,7 @@ from tocsin.event.filter_text import format_filter, parse_filter
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, Subscription
-from tocsin.overlay.routing.effects import Moved
+from tocsin.overlay.routing.effects import SubscriptionMoved
 from tocsin.overlay.routing.router import Router
 from tocsin.services.link.forwarder import parts_within_frames
 from tocsin.services.link.neighbour import Neighbour
@@ -224,12 +224,12 @@ class Handovers:
         if waiting is not None and waiting.number == message.number:
             waiting.signal.answer(True)
 
-    def hold(self, moved: list[Moved]) -> None:
+    def hold(self, moved: list[SubscriptionMoved]) -> None:
         """Until `move` has been called for these, nothing newer goes where they went."""
         for each in moved:
             self._neighbours.get(each.after).hold(_MOVING)
 
-    async def move(self, moved: list[Moved], until_done: UntilDone) -> None:
+    async def move(self, moved: list[SubscriptionMoved], until_done: UntilDone) -> None:
         """What the log still holds for them as subscribers behind the neighbour before."""
         groups: dict[tuple[str, str, str], list[str]] = {}
         for each in moved:
@@ -258,6 +258,9 @@ class Handovers:
             return False
         if neighbour.connection.transport.waiting > self._waiting_bytes_max:
             return False
+        if isinstance(message, Handover):
+            # They are for a broker behind it, and it is its rights that count, as for all it gets.
+            message = msgspec.structs.replace(message, events=neighbour.permitted(message.events))
         neighbour.connection.send(message)
         return True
 
@@ -280,10 +283,11 @@ class Handovers:
     async def _take_over(self, neighbour: Neighbour, message: Handover) -> None:
         """Also on the way to another broker: what that one asked for may have stood for narrower
         subscriptions of brokers on the way, and behind those. They get it from here."""
+        allowed = neighbour.accepted(message.events)  # before it may be connected no more
         if not await neighbour.store(self._wanted(message.events)):
             return
         if message.to != self._origin[0]:
-            self.pass_on(message.to, message)
+            self.pass_on(message.to, msgspec.structs.replace(message, events=allowed))
         else:
             answer = HandedOver(message.source, message.id, message.number, 0)
             self._send(message.source, answer)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import (
@@ -164,7 +163,7 @@ class EventIntake:
             return False
         try:
             check_relayed(event)
-            self._port.check(self._session, Action.PUBLISH, event.event.topic)
+            self._port.check_events(self._session, [event.event])
         except TocsinError as error:
             self._counts.ignored += 1
             if self._counts.ignored.bit_count() == 1:  # the first, the second, the fourth, ...

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
+from tocsin.access.decision import Action
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal, Tasks
@@ -29,6 +30,7 @@ class Neighbour:
         self.entry_error: TocsinError | None = None  # of entries, since it is connected
         self.events_error: TocsinError | None = None  # some are not stored, here or there
         self.counts = Counts()
+        self._session: Session | None = None
         self._port = port
         self._tasks = Tasks(port.runtime)
         self._holds: set[str] = set()
@@ -55,7 +57,7 @@ class Neighbour:
     ) -> None:
         """The tables of both sides are complete: events may go."""
         self.disconnect()
-        self.connection = connection
+        self.connection, self._session = connection, session
         self._forwarder = Forwarder(
             self._port,
             session,
@@ -70,7 +72,7 @@ class Neighbour:
         self._intake = EventIntake(
             self._port, session, connection, ids.log, self.counts, backlog, self._note_not_stored
         )
-        self._tasks.spawn(_guarded(connection, self._forwarder.run()))
+        self._tasks.spawn(_guarded(connection, self._forwarder.run))
 
     def disconnect(self) -> None:
         if self._intake is not None:
@@ -102,7 +104,7 @@ class Neighbour:
         if self.connection is None or self._intake is None:
             return
         if self._intake.take(message, size):
-            self._tasks.spawn(_guarded(self.connection, self._intake.run()))
+            self._tasks.spawn(_guarded(self.connection, self._intake.run))
 
     def resume(self) -> None:
         """It sends again what was not stored."""
@@ -152,16 +154,41 @@ class Neighbour:
             self._forwarder.excuse(late_s)
         return self._forwarder.overdue(now_s, allowed_s)
 
+    def permitted(self, events: tuple[Relayed, ...]) -> tuple[Relayed, ...]:
+        """Those that it may be sent."""
+        if self._session is None:
+            return ()
+        permit = self._port.access.session_permit(self._session, Action.SUBSCRIBE)
+        if permit is None:
+            return events
+        return tuple(each for each in events if permit.allows(each.event))
+
+    def accepted(self, events: tuple[Relayed, ...]) -> tuple[Relayed, ...]:
+        """Those that it may publish here."""
+        if self._session is None:
+            return ()
+        return tuple(each for each in events if self._may_publish(self._session, each))
+
+    def _may_publish(self, session: Session, relayed: Relayed) -> bool:
+        try:
+            self._port.check_events(session, [relayed.event])
+        except TocsinError:
+            return False
+        return True
+
     async def store(self, events: tuple[Relayed, ...]) -> bool:
         """Events that another broker handed over came by it."""
         intake = self._intake
         return intake is not None and await intake.store(events, lambda: self._intake is not intake)
 
 
-async def _guarded(connection: Connection, work: Awaitable[None]) -> None:
-    """A bug ends the link, so that both sides begin anew: neither waits for what never comes."""
+async def _guarded(connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
+    """A bug ends the link, so that both sides begin anew: neither waits for what never comes.
+
+    The work is called here: a coroutine made before would be left over if this never begins.
+    """
     try:
-        await work
+        await work()
     except Exception as error:
         connection.abort(internal_error(f"{type(error).__name__}: {error}"))
         raise

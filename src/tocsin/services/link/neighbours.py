@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
-from tocsin.access.session import internal
+from tocsin.access.session import Session, anonymous, internal
 from tocsin.broker.port import BrokerPort
-from tocsin.errors import TocsinError
+from tocsin.errors import NoSuchSubscription, NotAllowed, TocsinError
 from tocsin.event.filter import NOTHING
 from tocsin.event.stored import Stored
-from tocsin.event.subscription import Kind, Subscription
+from tocsin.event.subscription import Change, Kind, Owner, Subscription
 from tocsin.overlay.routing.effects import NeighbourFilter
 from tocsin.overlay.routing.router import Router
 from tocsin.services.discovery.core_driver import CoreDriver
@@ -24,6 +24,7 @@ from tocsin.wire.link.codec import LinkMessage
 AT_A_TIME = 200  # filters are indexed in one turn of the loop
 
 _SERVICE = internal("link")
+ANONYMOUS_OWNER = anonymous("link").owner
 
 
 class Neighbours:
@@ -37,10 +38,11 @@ class Neighbours:
         ids: Ids,
         options: LinkOptions,
         linked: Callable[[Connection], None],
+        connections: Mapping[int, Connection],
         backlog: Backlog,
     ) -> None:
-        """`linked` is called when a connection has become a link. `backlog`: what came over all of
-        them, and is not handled yet."""
+        """`linked` is called when a connection has become a link. `connections`: those that are
+        open, by their numbers. `backlog`: what came over all of them, and is not handled yet."""
         self._port = port
         self._runtime = port.runtime
         self._router = router
@@ -48,6 +50,7 @@ class Neighbours:
         self._ids = ids
         self._options = options
         self._linked = linked
+        self._connections = connections
         self._backlog = backlog
         self._known: dict[str, Neighbour] = {}
         self._latest_ns = 0
@@ -99,14 +102,50 @@ class Neighbours:
         return neighbour
 
     async def link_id_of(self, broker: str) -> str:
-        """The id of the subscription by which the broker has a place in the log."""
+        """The id of the subscription by which the broker has a place in the log. It is the
+        broker's own, as it shows itself now: what it may not have is not sent there."""
         neighbour = self.get(broker)
-        if not neighbour.link_id:
-            asked = Subscription(id="", kind=Kind.LINK, neighbour=broker)
+        session = self._session_of(broker)
+        owner = None if session is None else session.owner
+        if neighbour.link_id:
+            if owner is not None and owner != self._owner_of(neighbour):
+                change = Change(owner=owner)
+                await self._port.change(_SERVICE, neighbour.link_id, change, Kind.LINK)
+        else:
+            owner = owner or ANONYMOUS_OWNER
+            asked = Subscription(id="", kind=Kind.LINK, neighbour=broker, owner=owner)
             view = await self._port.subscribe(_SERVICE, asked, NOTHING, None)
             neighbour.link_id = view.subscription.id
             self._port.want(_SERVICE, neighbour.link_id, {})
         return neighbour.link_id
+
+    def check_owner(self, broker: str, session: Session) -> None:
+        """Raise NotAllowed for who says that it is a broker whose place in the log somebody else
+        has, with a credential: its events would be taken from it."""
+        neighbour = self._known.get(broker)
+        owner = None if neighbour is None else self._owner_of(neighbour)
+        if owner is None or not owner.credential or owner.name == session.principal.name:
+            return
+        raise NotAllowed(
+            f"the broker {broker} is that of another principal",
+            remedy=f"If it has another name now: tocsin overlay forget {broker}",
+        )
+
+    def _session_of(self, broker: str) -> Session | None:
+        """Of one that is a neighbour now."""
+        for each in self._connections.values():
+            if self._router.neighbour(each.number) == broker:
+                return session_of(each)
+        return None
+
+    def _owner_of(self, neighbour: Neighbour) -> Owner | None:
+        if not neighbour.link_id:
+            return None
+        try:
+            view = self._port.view(_SERVICE, neighbour.link_id)
+        except NoSuchSubscription:
+            return None
+        return view.subscription.owner
 
     def up(self, broker: str, connection: Connection | None) -> None:
         """It is connected, and has a place in the log."""

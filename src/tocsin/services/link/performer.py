@@ -19,7 +19,6 @@ from tocsin.overlay.routing.effects import (
     CloseLink,
     Effect,
     EntryIgnored,
-    Moved,
     NeighbourDown,
     NeighbourFilter,
     NeighbourForgotten,
@@ -27,6 +26,7 @@ from tocsin.overlay.routing.effects import (
     PieceSent,
     Save,
     Send,
+    SubscriptionMoved,
 )
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.backlog import Backlog
@@ -143,10 +143,10 @@ class Performer:
     async def _perform_part(self, part: list[Item]) -> None:
         """What the log holds for neighbours comes first, so that a crash meanwhile repeats it; then
         what is to be saved; and then what rests on it. A bug in one of these costs that one."""
-        self._handovers.hold([item for item in part if isinstance(item, Moved)])
-        moved: list[Moved] = []  # one after the other: they go together
+        self._handovers.hold([item for item in part if isinstance(item, SubscriptionMoved)])
+        moved: list[SubscriptionMoved] = []  # one after the other: they go together
         for item in [*part, None]:
-            if isinstance(item, Moved):
+            if isinstance(item, SubscriptionMoved):
                 moved.append(item)
                 continue
             if moved:
@@ -230,7 +230,7 @@ class Performer:
                 await self._until_done(lambda: neighbours.forget(broker))
             case EntryIgnored(broker, error):
                 self._note_ignored(broker, error)
-            case Save() | Began() | Moved() | NeighbourFilter():
+            case Save() | Began() | SubscriptionMoved() | NeighbourFilter():
                 pass
             case _:
                 item.answer(None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tocsin.access.decision import Action
 from tocsin.access.resources import filter_resource
-from tocsin.access.session import ANONYMOUS, Session
+from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.event.filter import Filter
 from tocsin.overlay.discovery.requests import ModelType
@@ -27,14 +27,29 @@ _CONTINUOUS = [each for each in ModelType if each.is_continuous]
 
 def session_of(connection: Connection) -> Session:
     """Who is at the other end."""
-    return Session(ANONYMOUS, "link", connection.transport.peer)
+    return connection.transport.session
+
+
+def check_link(port: BrokerPort, connection: Connection, named: str = "") -> None:
+    """Raise NotAllowed for who may not be linked as this broker, or as the one it is by now."""
+    port.check(session_of(connection), Action.MANAGE, f"link/{named or connection.broker}")
+
+
+def check_again(port: BrokerPort, connection: Connection) -> None:
+    """The same for who is linked, if its rights are others than when it was last looked at: a right
+    that has ended ends the link, also of a neighbour that sends nothing."""
+    permit = port.access.session_permit(session_of(connection), Action.SUBSCRIBE)
+    if not connection.broker or permit is None or permit.version == connection.rights_version:
+        return
+    connection.rights_version = permit.version
+    check_link(port, connection)
 
 
 def check_entry(port: BrokerPort, session: Session, table: str, filter: Filter) -> None:
     """Raise NotAllowed for a subscription whose events it may not have, and an advertisement of
     events that it may not publish."""
     action = Action.SUBSCRIBE if table == SUBSCRIPTIONS else Action.PUBLISH
-    port.check(session, action, filter_resource(filter))
+    port.check(session, action, filter_resource(filter), filter)
 
 
 def check_discovery(port: BrokerPort, session: Session, message: DiscoveryMessage) -> None:

@@ -35,11 +35,11 @@ from tocsin.services.link.identity import Ids
 from tocsin.services.link.info import overlay_info
 from tocsin.services.link.items import Received
 from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
-from tocsin.services.link.log_lines import note_ignored, note_refused
+from tocsin.services.link.log_lines import RefusedLinks, note_ignored
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.performer import TABLES, Performer
-from tocsin.services.link.rights import check_entry, session_of
+from tocsin.services.link.rights import check_again, check_entry, check_link, session_of
 from tocsin.services.link.transport import Connector, Receiver, Transport
 from tocsin.services.link.views import OverlayInfo
 from tocsin.wire.link.codec import LinkMessage
@@ -80,11 +80,12 @@ class LinkService:
         agent: str,
     ) -> None:
         self.address: str | None = None  # that others may connect to, once there is a listener
-        self.refused = 0  # connections, since the start
+        self.refused = RefusedLinks(port.runtime)
         self._options = options
         self._ids = ids
         self._discovery = discovery
         self._port = port
+        self._connections: dict[int, Connection] = {}
         self._runtime = runtime = port.runtime
         own = Identity(ids.broker, ids.log, DATA_FORMAT, agent, runtime.new_id())
         self.router = router = Router(own, options.routing)
@@ -100,14 +101,12 @@ class LinkService:
             ids,
             options,
             self._dialler.linked,
+            self._connections,
             self._backlog,
         )
         origin, room = (ids.broker, ids.log), options.waiting_bytes_max // 2
         self.handovers = Handovers(port, origin, router, self.neighbours, room)
-        named = (each.strip() for setting in options.peers for each in setting.split(","))
-        allowed = {*named, *options.direct_addresses}
-        self._direct = DirectResults(port, connector, ids.broker, discovery.driver, allowed)
-        self._connections: dict[int, Connection] = {}
+        self._direct = DirectResults(port, connector, ids.broker, discovery.driver, options)
         self._numbers = 0
         self._performer = Performer(
             port,
@@ -223,7 +222,7 @@ class LinkService:
         """A message that is not about the connection itself."""
         try:
             named = message.broker if isinstance(message, Hello | Direct) else connection.broker
-            self._port.check(session_of(connection), Action.MANAGE, f"link/{named}")
+            check_link(self._port, connection, named)
             self._receive(connection, message, size)
         except TocsinError as error:
             self.refuse(connection, error)
@@ -232,6 +231,7 @@ class LinkService:
         if not connection.is_routed and not self._is_first(connection, message):
             return
         if isinstance(message, Hello) and not connection.broker:
+            self.neighbours.check_owner(message.broker, session_of(connection))
             connection.broker, connection.agent = message.broker, message.agent
             connection.instance = message.instance
         if isinstance(message, Hello | Welcome):
@@ -291,8 +291,7 @@ class LinkService:
         if connection.is_routed:  # it is counted when the router has closed it
             self._perform(self.router.refuse(connection.number, error, self.neighbours.now_ns()))
         else:
-            self.refused += 1
-            note_refused(self._runtime, connection, error)
+            self.refused.add(connection, error)
             connection.send(Refuse(error.code, error.problem[:1024]))
             connection.close(error)
 
@@ -320,6 +319,10 @@ class LinkService:
         for connection in list(self._connections.values()):
             if late_s > TICK_S:  # what came meanwhile is read before it is judged
                 connection.excuse(late_s)
+            try:
+                check_again(self._port, connection)
+            except TocsinError as ended:
+                self.refuse(connection, ended)
             is_greeted = self.router.neighbour(connection.number) is not None
             connection.tick(now_s, is_greeted=is_greeted or connection.is_direct)
         excused_s = late_s if late_s > TICK_S else 0.0
@@ -358,8 +361,7 @@ class LinkService:
         connection = self._connections.get(link)
         if connection is not None:
             if error is not None:
-                self.refused += 1
-                note_refused(self._runtime, connection, error)
+                self.refused.add(connection, error)
                 neighbour = self.neighbours.find(connection.broker)
                 if neighbour is not None:
                     neighbour.link_error = error
@@ -378,16 +380,18 @@ class LinkService:
             link=self.address,
             peers=self._dialler.info(),
             handovers=len(self.handovers),
-            refused=self.refused,
+            refused=self.refused.count,
             discovery=self._discovery.tables(),
         )
 
-    def reached(self, session: Session, subscription_id: str) -> tuple[str, ...] | None:
-        """The other brokers at which a subscription holds by now; None if it is not routed."""
+    def reached(self, session: Session, subscription_id: str) -> dict[str, int] | None:
+        """At which other brokers it holds, and since when as known here; None: it is not routed."""
         view = self._port.view(session, subscription_id)
         if view.subscription.kind is Kind.LINK:
             return None
-        return self.router.reached(entry_id(view.filter))
+        found = self.router.reached(entry_id(view.filter))
+        created_ns = view.subscription.created_ns  # others may have asked for the same before
+        return found and {broker: max(since_ns, created_ns) for broker, since_ns in found.items()}
 
     async def forget(self, session: Session, broker: str) -> None:
         """A broker is gone for good; returns once that is on disk."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from tocsin.access.session import Session
+
 
 class Transport(Protocol):
     """One connection. Bytes arrive in the order they were written, or it ends."""
@@ -15,6 +17,10 @@ class Transport(Protocol):
     @property
     def peer(self) -> str:
         """The address of the other side, as host:port."""
+
+    @property
+    def session(self) -> Session:
+        """Who is at the other side, as the connection shows it."""
 
     @property
     def waiting(self) -> int:

@@ -15,6 +15,13 @@ class LinkProblem(msgspec.Struct, frozen=True, kw_only=True):
     remedy: str
 
 
+class AddressProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the last attempt at one address of a peer failed."""
+
+    address: str
+    error: LinkProblem
+
+
 class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A setting `--peer`: one address, or several of which one is used at a time."""
 
@@ -23,7 +30,8 @@ class PeerInfo(msgspec.Struct, frozen=True, kw_only=True):
     used: str | None = None  # the address of the one that is linked
     broker: str | None = None  # and its id
     next_attempt_s: float | None = None
-    error: LinkProblem | None = None  # of the last attempt that failed
+    error: LinkProblem | None = None  # of the last attempt, if it failed
+    problems: tuple[AddressProblem, ...] = ()  # of each address that is tried, the last one
 
 
 class NeighbourInfo(msgspec.Struct, frozen=True, kw_only=True):

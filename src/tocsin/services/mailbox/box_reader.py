@@ -34,11 +34,12 @@ class _Extent:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a box handed out, how much it dropped since the last answer, how much of the first
-    message the asker has had already, and the receipt for the answer."""
+    """What a box handed out, how much it dropped and withheld since the last answer, how much of
+    the first message the asker has had already, and the receipt for the answer."""
 
     messages: list[Stored]
     dropped: int
+    withheld: int | None
     part: int
     receipt: DeliveryReceipt
     extent: _Extent
@@ -69,7 +70,8 @@ class BoxReader:
         receipt = self._receipt(box_id, token, extent)
         seq, part = self._parts.get(box_id, (0, 0))
         is_begun = bool(pulled.events) and pulled.events[0].seq == seq
-        return Taken(pulled.events, pulled.dropped, part if is_begun else 0, receipt, extent)
+        begun = part if is_begun else 0
+        return Taken(pulled.events, pulled.dropped, pulled.withheld, begun, receipt, extent)
 
     def _receipt(self, box_id: str, token: Token, extent: _Extent) -> DeliveryReceipt:
         port = self._port

@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from tocsin.access.decision import TO_BOXES, Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import new_uuid
@@ -22,7 +23,7 @@ from tocsin.errors import NoSuchBox, TooLarge, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.instant import NS_PER_S
-from tocsin.event.subscription import Change, Config, Kind, Subscription
+from tocsin.event.subscription import SOMEBODY, Change, Config, Kind, Subscription
 from tocsin.services.mailbox.box_reader import BoxReader, Taken
 from tocsin.wire.msgbox.content import BoxMessage, box_event, box_filters, token_of
 
@@ -90,7 +91,8 @@ class Mailboxes:
     async def store(self, session: Session, token: str, messages: Sequence[BoxMessage]) -> None:
         """Put messages into a box; they are on disk when this returns."""
         port, _ = self._open()
-        self.view(session, token)
+        port.check(session, Action.PUBLISH, TO_BOXES)
+        self._box(token)
         size_max = self._options.message_bytes_max
         if any(len(message.body) > size_max for message in messages):
             raise TooLarge(
@@ -115,16 +117,30 @@ class Mailboxes:
         self._ids.pop(token, None)
 
     def view(self, session: Session, token: str) -> SubscriptionView:
-        """The box as it is now; raises NoSuchBox."""
+        """The box as it is now, for its owner; raises NoSuchBox. One that is not there and one of
+        somebody else are refused alike."""
         port, _ = self._open()
-        try:
-            return port.view_box(session, self._ids.get(token, ""))
-        except NoSuchBox:
-            self._ids.pop(token, None)
+        found = self._found(token)
+        owner = None if found is None else found.subscription.owner or SOMEBODY
+        port.check(session, Action.READ, f"box/{token}", owner)
+        return self._box(token)
+
+    def _box(self, token: str) -> SubscriptionView:
+        found = self._found(token)
+        if found is not None:
+            return found
+        self._ids.pop(token, None)
         raise NoSuchBox(
             f"there is no message box {token[:64]!r}",
             remedy="It was destroyed, or nobody read from it for too long. Create a new one.",
         )
+
+    def _found(self, token: str) -> SubscriptionView | None:
+        port, _ = self._open()
+        try:
+            return port.view_box(START, self._ids.get(token, ""))
+        except NoSuchBox:
+            return None
 
     def _check_room(self, port: BrokerPort) -> None:
         boxes_max = self._options.boxes_max

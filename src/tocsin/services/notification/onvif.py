@@ -22,8 +22,8 @@ from tocsin.event.subscription import Change, Config, Kind, SoapTerms, Subscript
 from tocsin.services.mailbox.box_reader import BoxReader
 from tocsin.services.notification.properties import producer_properties
 from tocsin.services.soap.call import Handler, Handlers, Reply, Request
-from tocsin.services.soap.context import SoapContext
-from tocsin.wire.msgbox.content import dropped_header
+from tocsin.services.soap.context import SoapContext, topics_for
+from tocsin.wire.msgbox.content import dropped_header, withheld_header
 from tocsin.wire.onvif import device, events
 from tocsin.wire.pullpoint.notifications import event_message
 from tocsin.wire.soap.names import ONVIF_DEVICE, ONVIF_EVENTS, USUAL_WSA
@@ -72,7 +72,10 @@ class OnvifService:
                 (ONVIF_EVENTS, name): self._with_faults(handler, operation)
                 for name, (handler, operation) in asked.items()
             },
-            **{(ONVIF_DEVICE, name): self._device(name, say) for name, say in self._says().items()},
+            **{
+                (ONVIF_DEVICE, name): self._device(name, write)
+                for name, write in self._device_answers().items()
+            },
         }
 
     # Events
@@ -116,7 +119,7 @@ class OnvifService:
             self._runtime.now_ns(),
             LATEST_NS if ends_ns is None else ends_ns,
         )
-        headers = dropped_header(taken.dropped)
+        headers = dropped_header(taken.dropped) + withheld_header(taken.withheld)
         return Reply(
             body, events.response_action(events.PULL), headers=headers, receipt=taken.receipt
         )
@@ -141,8 +144,7 @@ class OnvifService:
 
     async def properties(self, request: Request) -> Reply:
         """The topics that there are, as far as this broker has seen them of late."""
-        self._port.check(request.session, Action.READ, "topics")
-        known = topic_set(self._topics.tree())
+        known = topic_set(topics_for(self._port, request.session, self._topics))
         return _answer(events.PROPERTIES, events.event_properties(known))
 
     async def capabilities(self, request: Request) -> Reply:
@@ -154,8 +156,7 @@ class OnvifService:
         return self._options.pull_points_max
 
     def _properties(self, request: Request) -> bytes:
-        self._port.check(request.session, Action.READ, "topics")
-        return producer_properties(self._topics)
+        return producer_properties(topics_for(self._port, request.session, self._topics))
 
     def _check_room(self) -> None:
         if len(self._leases) < self._points_max:
@@ -179,7 +180,7 @@ class OnvifService:
 
     # The device
 
-    def _says(self) -> dict[str, Callable[[Request], bytes]]:
+    def _device_answers(self) -> dict[str, Callable[[Request], bytes]]:
         return {
             "GetServices": self._services,
             "GetCapabilities": lambda request: device.capabilities(request.call.base),
@@ -197,11 +198,11 @@ class OnvifService:
             with_capabilities=device.wants_capabilities(request.envelope),
         )
 
-    def _device(self, name: str, say: Callable[[Request], bytes]) -> Handler:
+    def _device(self, name: str, write: Callable[[Request], bytes]) -> Handler:
         async def handle(request: Request) -> Reply:
             if name not in device.BEFORE_SIGN_IN:
                 self._port.check(request.session, Action.READ, "device")
-            return Reply(say(request), device.response_action(name))
+            return Reply(write(request), device.response_action(name))
 
         return handle
 

@@ -12,20 +12,21 @@ from tocsin.broker.log import Page, StoreReader
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.services.brokered.registrations import Registrations
 from tocsin.services.soap.call import Handlers, Reply, Request
-from tocsin.services.soap.context import SoapContext, Topics
+from tocsin.services.soap.context import SoapContext, topics_for
 from tocsin.wire.soap.names import USUAL_WSA
 from tocsin.wire.wsrp import operations as asking
 from tocsin.wire.wsrp import resources
 from tocsin.wire.wsrp.document import Properties, query
 from tocsin.wire.wsrp.faults import PropertyFaults
+from tocsin.wire.wstopics.tree import TopicTree
 
 SERVICE: Final = internal("topics")
 TOPICS_LOOK_S: Final = 10.0  # while 4,096 topics are remembered anyway
 
 
-def producer_properties(topics: Topics) -> bytes:
+def producer_properties(topics: TopicTree) -> bytes:
     """The document of the broker's own properties as a producer, by WS-Notification 1.3."""
-    return resources.producer("wsn13", topics.tree()).document()
+    return resources.producer("wsn13", topics).document()
 
 
 class PropertiesService:
@@ -76,11 +77,11 @@ class PropertiesService:
         wanted = request.resource
         wsa = request.addressing.wsa or USUAL_WSA[spec]
         if wanted is None:
-            self._port.check(request.session, Action.READ, "topics")
-            return resources.producer(spec, self._topics.tree())
+            known = topics_for(self._port, request.session, self._topics)
+            return resources.producer(spec, known)
         registration = self._registrations.find(wanted)
         if registration is not None and request.kind != "subscriptions":
-            self._port.check(request.session, Action.READ, f"registration/{wanted}")
+            self._registrations.check(request.session, Action.READ, wanted)
             return resources.registration(spec, registration, wsa, faults.now_ns)
         try:
             if request.kind == "registrations":

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.decision import Action
+from tocsin.access.decision import Action, Readable
 from tocsin.broker.log import StoreReader
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription, TocsinError
@@ -20,7 +20,7 @@ from tocsin.event.subscription import Change, Kind, SoapTerms, State, Subscripti
 from tocsin.event.topic import TopicPattern
 from tocsin.services.mailbox.local_delivery import is_own_box
 from tocsin.services.soap.call import Handlers, Reply, Request
-from tocsin.services.soap.context import SoapContext
+from tocsin.services.soap.context import SoapContext, topics_for
 from tocsin.services.soap.paths import parse_path
 from tocsin.wire.soap.addressing import reference_headers
 from tocsin.wire.soap.mediation import payload_of
@@ -157,12 +157,20 @@ class NotificationService:
         def read(work: Callable[[StoreReader], Stored | None]) -> Awaitable[Stored | None]:
             return self._port.read(request.session, f"topic/{pattern}", work)
 
+        readable = self._port.readable(request.session)
+
+        def is_it(event: Event) -> bool:
+            may_be_read = readable is None or readable.has_event(event)
+            return may_be_read and _is_of(event, namespace)
+
         stored = await self._context.latest(pattern, read)
+        if stored is not None and readable is not None and not readable.has_event(stored.event):
+            stored = await read(partial(_last_readable, stored.seq, pattern, readable))
         for _ in range(NAMESAKES_MAX):
-            if stored is None or _is_of(stored.event, namespace):
+            if stored is None or is_it(stored.event):
                 break
             stored = await read(partial(_last_before, stored.seq, pattern))
-        if stored is None or not _is_of(stored.event, namespace):
+        if stored is None or not is_it(stored.event):
             raise faults.fault(
                 "NoCurrentMessageOnTopicFault", f"nothing was published recently on {pattern}"
             )
@@ -184,8 +192,8 @@ class NotificationService:
 
     def _properties(self, request: Request, spec: str) -> bytes:
         """The broker as a producer, in the words of the version that asks."""
-        self._port.check(request.session, Action.READ, "topics")
-        return producer(spec, self._context.topics.tree()).document()
+        known = topics_for(self._port, request.session, self._context.topics)
+        return producer(spec, known).document()
 
 
 def _with_topic_of(path: str, asked: say.Subscribe) -> say.Subscribe:
@@ -222,6 +230,18 @@ def _terms(asked: say.Subscribe, spec: str, soap: str, manager: str) -> SoapTerm
 def _is_of(event: Event, namespace: str) -> bool:
     """True if the topic may be one of this namespace; none at all may be any."""
     return not namespace or event.extensions.get("topicns", namespace) == namespace
+
+
+def _last_readable(
+    seq: int, pattern: TopicPattern, readable: Readable, log: StoreReader
+) -> Stored | None:
+    """The last event on the topic before this one that may be read."""
+    above = max(0, seq - 1 - LOOK_BACK_EVENTS)
+
+    def fits(event: Event) -> bool:
+        return pattern.matches(event.topic) and readable.has_event(event)
+
+    return log.last_where(fits, above, seq - 1)
 
 
 def _last_before(seq: int, pattern: TopicPattern, log: StoreReader) -> Stored | None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from tocsin.access.session import anonymous
 from tocsin.broker.runtime import Tasks, Timer, run_all
 from tocsin.errors import TocsinError
+from tocsin.services.limited_log import LimitedLog
 from tocsin.services.performance.http_sessions import has_length
-from tocsin.services.performance.limited_log import LimitedLog
 from tocsin.services.performance.session import PerformanceSession
 from tocsin.wire.framing import HEAD_BYTES, framed
 from tocsin.wire.gma import messages as m

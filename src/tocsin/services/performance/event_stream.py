@@ -59,6 +59,9 @@ class EventStream:
         detail = f"{count} events were removed before they could be sent"
         self._transport.send([self._error(DROPPED, detail)])
 
+    def withheld(self, count: int) -> None:
+        """The protocol has no words for it that a consumer would not take for a loss."""
+
     def end(self, reason: str) -> None:
         self._on_end(self)
 

@@ -24,6 +24,7 @@ class _HttpPeer:
     """One peer; what is sent to it waits for the answer it is in."""
 
     def __init__(self, service: PerformanceService, caller: Session) -> None:
+        self.caller = caller
         # Whoever names an id is taken for who was given it: it must not be guessed.
         self.session = PerformanceSession(
             service, self, caller, carries_events=False, new_id=service.runtime.new_id
@@ -57,6 +58,8 @@ class HttpSessions:
         self._forget_silent(now_ns)
         named = _subscription_named(data)
         peer = self._peers.get(named) if named else None
+        if peer is not None and peer.caller.principal != caller.principal:
+            peer = None  # somebody else's: as one that is not there
         if peer is None:
             if b"SubscribeRequest" in data:
                 self._check_room()
@@ -66,8 +69,9 @@ class HttpSessions:
         outgoing = peer.take_outgoing()
         for own_id in peer.session.subscription_ids:
             self._peers[own_id] = peer
-        if named and named not in peer.session.subscription_ids:
-            self._peers.pop(named, None)
+        is_over = named and named not in peer.session.subscription_ids
+        if named and is_over and self._peers.get(named) is peer:
+            del self._peers[named]
         return outgoing[0] if outgoing else None
 
     def _check_room(self) -> None:

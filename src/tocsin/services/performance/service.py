@@ -16,7 +16,7 @@ from weakref import WeakSet
 
 import msgspec
 
-from tocsin.access.decision import Action
+from tocsin.access.decision import Action, Readable
 from tocsin.access.session import Session
 from tocsin.broker.log import Page, StoreReader
 from tocsin.broker.port import BrokerPort
@@ -137,7 +137,7 @@ class PerformanceService:
         except TocsinError as error:
             return write(m.EventNamesReply(request.request_id, m.FAILURE, str(error)))
         # A reply has one name or more; what producers cannot make is always there to be had.
-        names = self.types.names() or (PRODUCER_ERROR,)
+        names = self.types.names_for(self.port.readable(caller, TYPES)) or (PRODUCER_ERROR,)
         return write(m.EventNamesReply(request.request_id, names=names))
 
     async def query(self, request: m.QueryRequest, caller: Session) -> bytes:
@@ -154,7 +154,7 @@ class PerformanceService:
     async def _find(self, request: m.QueryRequest, caller: Session) -> Stored | None:
         self.port.check(caller, Action.READ, EVENTS)
         filter = wanted(request.parameters, request.filter)
-        holds = self._holds_in_time(filter)
+        holds = self._holds_in_time(filter, self.port.readable(caller))
         kind = request.parameters.name.type
 
         def read(work: Callable[[StoreReader], Stored | None]) -> Awaitable[Stored | None]:
@@ -170,7 +170,7 @@ class PerformanceService:
             await self.types.look_back(self._reading(caller, TYPES))
         except NotAllowed:
             return not_like_that
-        names = self.types.names()
+        names = self.types.names_for(self.port.readable(caller, TYPES))
         if parameters.name in names:
             return not_like_that
         known = ", ".join(map(str, names[:NAMES_SHOWN_MAX])) or "none yet"
@@ -181,9 +181,9 @@ class PerformanceService:
     ) -> Callable[[Callable[[StoreReader], Page]], Awaitable[Page]]:
         return lambda work: self.port.read(caller, resource, work)
 
-    def _holds_in_time(self, filter: Filter) -> Callable[[Event], bool]:
-        """Asks events whether they pass, for so long and no longer. Called where the log is read,
-        which may be another thread."""
+    def _holds_in_time(self, filter: Filter, readable: Readable | None) -> Callable[[Event], bool]:
+        """Asks events whether they pass and may be read, for so long and no longer. Called where
+        the log is read, which may be another thread."""
         elapsed_s = self.runtime.elapsed_s
         began_s: float | None = None
 
@@ -200,6 +200,8 @@ class PerformanceService:
                     remedy="Ask with a simpler filter, or subscribe with after= to look further "
                     "back.",
                 )
+            if readable is not None and not readable.has_event(event):
+                return False
             values = visible(event)
             return passes(filter, Seen(event, values, facets(values), stopwatch_ns))
 

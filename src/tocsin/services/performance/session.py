@@ -38,6 +38,7 @@ from tocsin.wire.gma.conversation import (
     SubscribeAsked,
     Subscription,
 )
+from tocsin.wire.gma.normal import topic_of
 from tocsin.wire.gma.parameters import period_of, wanted
 from tocsin.wire.gma.read import read_content
 from tocsin.wire.gma.write import write
@@ -214,13 +215,23 @@ class PerformanceSession:
                 pass  # a reply to our goodbye, or what came too late
 
     def _may_end(self, request: m.UnsubscribeRequest, caller: Session) -> bool:
-        resource = f"subscription/{request.subscription_id}"
         try:
-            self._port.check(caller, Action.SUBSCRIBE, resource)
+            self._check_may_end(request.subscription_id, caller)
         except NotAllowed as error:
             self._send(m.UnsubscribeReply(request.request_id, m.FAILURE, str(error)))
             return False
         return True
+
+    def _check_may_end(self, wanted: str, caller: Session) -> None:
+        """What was begun by this conversation, its own peer may end while it could begin it."""
+        known = (each for each in self._conversation.subscriptions if each.own_id == wanted)
+        subscription = next(known, None)
+        if subscription is None or caller.principal != self._caller.principal:
+            self._port.check(caller, Action.SUBSCRIBE, f"subscription/{wanted}")
+        elif wanted in self._streams or wanted in self._undecided:
+            self._port.check(caller, Action.SUBSCRIBE, "subscription/own")
+        else:
+            self._port.check(caller, Action.PUBLISH, topic_of(subscription.parameters))
 
     async def _answer(self, replies: list[bytes]) -> None:
         """Send these, and wait while the peer does not read them."""
@@ -253,7 +264,9 @@ class PerformanceSession:
             return
         reply, subscription = self._conversation.accept(
             request,
-            detail=None if is_producer else rules.detail(self._service.types, request.parameters),
+            detail=None
+            if is_producer
+            else rules.detail(self._port, caller, self._service.types, request.parameters),
             agreed=rules.agreed_options(request, is_producer, self._port.head),
         )
         if opened is not None:

@@ -30,7 +30,7 @@ def check_caller(
     """
     if filter is not None:
         try:
-            port.check(caller, Action.SUBSCRIBE, filter_resource(filter))
+            port.check(caller, Action.SUBSCRIBE, filter_resource(filter), filter)
             return
         except NotAllowed:
             if is_known:
@@ -60,10 +60,13 @@ def refuse_consumer(role: str | None) -> None:
         )
 
 
-def detail(types: SeenTypes, parameters: m.Parameters) -> str | None:
-    """What a consumer should know: how it was understood, and that there is nothing yet."""
+def detail(
+    port: BrokerPort, caller: Session, types: SeenTypes, parameters: m.Parameters
+) -> str | None:
+    """What a consumer should know: how it was understood, and that there is nothing yet, if it may
+    know of every type."""
     details = [_narrowed(parameters)]
-    if not types.has(parameters.name.type):
+    if port.readable(caller, "types") is None and not types.has(parameters.name.type):
         details.append(f"no event {parameters.name} has arrived since the broker started")
     return "; ".join(filter(None, details)) or None
 

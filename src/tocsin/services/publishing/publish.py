@@ -9,7 +9,8 @@ from msgspec import UNSET
 
 from tocsin.access.session import Session
 from tocsin.broker.effects import Accepted
-from tocsin.broker.port import BrokerPort, Replier
+from tocsin.broker.engine import Replier
+from tocsin.broker.port import BrokerPort
 from tocsin.event.event import Event
 from tocsin.services.publishing.content_encoding import decoded
 from tocsin.wire.api.views import PublishResult

@@ -244,6 +244,7 @@ class ReliableReceiver:
             acks_references=(reference_headers(asked.acks_to, wsa),) if acks_to else (),
             expires_ns=now_ns + lease_ns,
             used_ns=now_ns,
+            owner=request.session.owner if request.session.is_signed_in else None,
         )
         try:
             await self._sequences.begin(inbound)
@@ -321,12 +322,12 @@ class ReliableReceiver:
 
     def _find(self, rm: str, identifier: str, request: Request) -> LiveSequence:
         self._check(request)
-        live = self._sequences.live.get(identifier)
+        live = self._sequences.find(identifier, request.session)
         is_over = live is not None and self._has_passed(live.inbound.expires_ns)
         if live is not None and live.inbound.rm == rm and not is_over:
             return live
         to = PeerVersions(rm, request.envelope.soap)
-        if is_over or self._sequences.has_ended(identifier):
+        if is_over or self._sequences.has_ended(identifier, request.session):
             raise faults.terminated(to, identifier)
         raise faults.unknown(to, identifier)
 

@@ -11,10 +11,11 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.session import ANONYMOUS, Principal, Session, internal
+from tocsin.access.session import Session, as_owner, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Runtime, Semaphore
 from tocsin.errors import TocsinError, TooMuchKept
+from tocsin.event.subscription import Owner
 from tocsin.services.soap.call import SoapCall
 from tocsin.wire.wsrm import destination
 from tocsin.wire.wsrm.destination import Inbound
@@ -44,7 +45,8 @@ class Held(msgspec.Struct, frozen=True):
     base: str
     peer: str
     endpoint: str = "soap"
-    principal: str = ANONYMOUS.name
+    owner: Owner | None = None  # who sent it, if they had signed in
+    until_ns: int | None = None  # when that credential ends
 
     def call(self) -> SoapCall:
         return SoapCall(
@@ -54,7 +56,7 @@ class Held(msgspec.Struct, frozen=True):
             path=self.path,
             query=self.query,
             base=self.base,
-            session=Session(Principal(self.principal), self.endpoint, self.peer),
+            session=as_owner(self.owner, self.endpoint, self.peer, self.until_ns),
         )
 
 
@@ -84,7 +86,7 @@ class Sequences:
         self._port = port
         self._runtime = port.runtime
         self._held_bytes = 0
-        self._ended: dict[str, None] = {}
+        self._ended: dict[str, Owner | None] = {}  # whose they were
         self.live: dict[str, LiveSequence] = {}
 
     def restore(self) -> None:
@@ -110,9 +112,14 @@ class Sequences:
     def is_full(self) -> bool:
         return len(self.live) >= SEQUENCES_MAX
 
-    def has_ended(self, identifier: str) -> bool:
-        """True if it was here, not too long ago."""
-        return identifier in self._ended
+    def find(self, identifier: str, session: Session) -> LiveSequence | None:
+        """The sequence, if the sender is who began it."""
+        found = self.live.get(identifier)
+        return found if found is not None and _is_of(found.inbound.owner, session) else None
+
+    def has_ended(self, identifier: str, session: Session) -> bool:
+        """True if it was here, not too long ago, and the sender's own."""
+        return identifier in self._ended and _is_of(self._ended[identifier], session)
 
     async def begin(self, inbound: Inbound) -> None:
         await self._port.keep(STATE, PREFIX + inbound.identifier, _encode(inbound))
@@ -130,6 +137,7 @@ class Sequences:
             or self._held_bytes + len(call.body) > HELD_BYTES_TOTAL_MAX
         ):
             return False
+        session = call.session
         message = Held(
             number=came.number,
             last=came.last,
@@ -140,9 +148,10 @@ class Sequences:
             path=call.path,
             query=call.query,
             base=call.base,
-            peer=call.session.peer,
-            endpoint=call.session.endpoint,
-            principal=call.session.principal.name,
+            peer=session.peer,
+            endpoint=session.endpoint,
+            owner=session.owner if session.is_signed_in else None,
+            until_ns=None if session.credential is None else session.credential.expires_ns,
         )
         value = _encode(message)
         try:
@@ -165,7 +174,7 @@ class Sequences:
         identifier = live.inbound.identifier
         live.is_over = True
         self.live.pop(identifier, None)
-        self._ended[identifier] = None
+        self._ended[identifier] = live.inbound.owner
         while len(self._ended) > ENDED_MAX:
             del self._ended[next(iter(self._ended))]
         assert not live.held, "what was acknowledged is processed before the end"
@@ -186,6 +195,10 @@ class Sequences:
             await self._port.keep(STATE, key, None)
         except TocsinError:
             return  # what could not be removed is removed after the next start
+
+
+def _is_of(owner: Owner | None, session: Session) -> bool:
+    return not session.is_signed_in if owner is None else session.is_owner(owner)
 
 
 def _held_key(live: LiveSequence, number: int) -> str:

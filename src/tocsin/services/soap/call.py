@@ -24,6 +24,7 @@ class SoapCall:
     base: str  # "http://host:port" or "soap.tcp://host:port": the start of addresses we hand out
     session: Session  # who sent it, and by which listener
     refused: TocsinError | None = None  # what the transport found wrong with it already
+    is_private: bool = False  # it came by TLS or from this machine: nobody on the way can read it
 
 
 @dataclass(frozen=True, slots=True)

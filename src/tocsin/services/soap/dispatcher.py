@@ -91,7 +91,7 @@ class Dispatcher:
         self._services = services
         self._reliable = reliable
         self._publishing = PublishService(context)
-        self._unverified = UnverifiedSecurity(context.port)
+        self._security = context.security or UnverifiedSecurity(context.port)
         self.operations: dict[tuple[str, str], Handler] = {}  # by the name of the body's element
         self._kinds: dict[str, tuple[Handlers, Handler]] = {}
         self._publishes = publishes
@@ -117,7 +117,7 @@ class Dispatcher:
             soap = envelope.soap
             addressing = _addressing(envelope)
             check_understood(envelope, UNRELIABLE if self._reliable is None else UNDERSTOOD)
-            self._unverified.look(envelope, call)
+            call = self._security.look(envelope, addressing, call)
             elsewhere = self._elsewhere_of(addressing, call)
             request = self._request(call, envelope, addressing)
             if self._reliable is None:
@@ -159,6 +159,12 @@ class Dispatcher:
 
     async def _process(self, request: Request) -> Reply:
         taken = self._kinds.get(request.kind)
+        if request.session.principal.is_internal:
+            # A delivery to a box of ours. Its body is anybody's event, and no request by the
+            # broker, whatever it looks like.
+            if taken is None:
+                raise _not_an_operation(request)
+            return await taken[1](request)
         is_of_sequence = self._reliable is not None and request.name in self._reliable.handlers
         if taken is not None and not is_of_sequence:
             handlers, taker = taken

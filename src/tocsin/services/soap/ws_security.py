@@ -1,8 +1,9 @@
-"""Requests that carry WS-Security: processed like all others, counted, and logged.
+"""Requests that carry WS-Security where everybody may do everything: processed like all others,
+counted, and logged.
 
-The broker knows no users yet, so there is nobody to verify a password or a signature for. Clients
-of cameras send them with every request, and with mustUnderstand: refusing them would shut out
-people who may do what they ask for anyway. But nobody shall think that anything was verified.
+Nobody signs in there, so there is nobody to verify a password or a signature for. Clients of
+cameras send them with every request, and with mustUnderstand: refusing them would shut out people
+who may do what they ask for anyway. But nobody shall think that anything was verified.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.services.soap.call import SoapCall
-from tocsin.wire.soap.addressing import header_text
+from tocsin.wire.soap.addressing import Addressing, header_text
 from tocsin.wire.soap.envelope import Envelope
 from tocsin.wire.soap.names import WSSE
 
@@ -29,9 +30,13 @@ class UnverifiedSecurity:
         self._noted_ns: int | None = None
         self._since = 0
 
-    def look(self, envelope: Envelope, call: SoapCall) -> None:
-        if _WSSE not in envelope.raw or header_text(envelope, WSSE, "Security") is None:
-            return
+    def look(self, envelope: Envelope, addressing: Addressing, call: SoapCall) -> SoapCall:
+        """The call as it is."""
+        if _WSSE in envelope.raw and header_text(envelope, WSSE, "Security") is not None:
+            self._count(call)
+        return call
+
+    def _count(self, call: SoapCall) -> None:
         self._own.count_unverified_soap()
         self._since += 1
         now_ns = self._runtime.now_ns()

@@ -52,3 +52,6 @@ class EventStream(SseSession):
 
     def dropped(self, count: int) -> None:
         self._transport.write(sse_event(b'{"dropped":%d}' % count, name=b"dropped"))
+
+    def withheld(self, count: int) -> None:
+        self._transport.write(sse_event(b'{"withheld":%d}' % count, name=b"withheld"))

@@ -288,6 +288,9 @@ class WebSocketSession(ABC):
     def dropped(self, count: int) -> None:
         self._send_text(b'{"dropped":%d}' % count)
 
+    def withheld(self, count: int) -> None:
+        self._send_text(b'{"withheld":%d}' % count)
+
     def end(self, reason: str) -> None:
         self._close(CloseReason.GOING_AWAY, reason)
 

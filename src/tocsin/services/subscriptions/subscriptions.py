@@ -7,18 +7,21 @@ from typing import Final
 
 import msgspec
 
+from tocsin.access.decision import Action
+from tocsin.access.resources import filter_resource
 from tocsin.access.session import Session, internal
 from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.sinks import Sink, Sinks
-from tocsin.broker.delivery.trust import SinkRules
+from tocsin.broker.delivery.trust import SinkRules, is_trusted
 from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.state import no_such_subscription
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import BadSubscription, BadToken, NoSuchSubscription
 from tocsin.event.instant import NS_PER_S
-from tocsin.event.subscription import Change, Kind, State, Subscription
+from tocsin.event.subscription import Change, Config, Kind, State, Subscription
 from tocsin.wire.api.query import Query
+from tocsin.wire.api.sink_credential import Seal
 from tocsin.wire.api.subscription_request import (
     AfterTime,
     NewSubscription,
@@ -32,6 +35,7 @@ from tocsin.wire.cloudevents.webhook import read_handshake
 LIMIT_MAX: Final = 1_000
 LIMIT_DEFAULT: Final = 100
 SORTS: Final = ("created", "behind")
+_SERVICE: Final = internal("subscriptions")
 PULL_MAX: Final = 1_000
 PULL_DEFAULT: Final = 100
 WAIT_S_MAX: Final = 60.0
@@ -62,8 +66,11 @@ class Subscriptions:
         sinks: Sinks[Sink],
         rules: SinkRules,
         check_not_ourselves: Callable[[SinkAddress], None],
+        seal: Seal,
     ) -> None:
-        """`check_not_ourselves` raises SinkRefused for an address of this broker."""
+        """`check_not_ourselves` raises SinkRefused for an address of this broker. `seal` is for
+        the secrets of subscriptions, which are kept in no other form."""
+        self._seal = seal
         self._port = port
         self._sinks = sinks
         self._rules = rules
@@ -73,10 +80,11 @@ class Subscriptions:
 
     async def create(self, session: Session, body: bytes) -> SubscriptionView:
         """Subscribe a sink, as the body of a POST asks."""
-        asked = read_subscription(body, self._port.runtime.now_ns())
+        asked = read_subscription(body, self._port.runtime.now_ns(), self._seal)
         assert asked.sink is not None
         self.check_sink(asked.sink)
         self._sinks.check_config(asked.sink, asked.config)
+        self._check_credential(asked.sink, asked.config)
         return await self._subscribe(session, asked)
 
     async def create_box(self, session: Session, body: bytes) -> SubscriptionView:
@@ -92,15 +100,17 @@ class Subscriptions:
             config=asked.config,
             expires_ns=asked.expires_ns,
         )
-        start = await self._start_seq(session, asked.start)
+        # Who may subscribe need not have the right to read: it learns a number, and no event.
+        self._port.check(session, Action.SUBSCRIBE, filter_resource(asked.filter), asked.filter)
+        start = await self._start_seq(asked.start)
         return await self._port.subscribe(session, subscription, asked.filter, start)
 
-    async def _start_seq(self, session: Session, start: Start) -> int | None:
+    async def _start_seq(self, start: Start) -> int | None:
         if start is None:
             return None
         if isinstance(start, AfterTime):
             moment_ns = start.moment_ns
-            return await self._port.read(session, "events", lambda log: log.seq_at(moment_ns))
+            return await self._port.read(_SERVICE, "events", lambda log: log.seq_at(moment_ns))
         return start.seq
 
     def check_sink(self, sink: str, *, by_http: bool = False) -> None:
@@ -115,13 +125,27 @@ class Subscriptions:
         self._check_not_ourselves(address)
         self._sinks.check(sink, self._rules)
 
+    def _check_credential(self, sink: str, config: Config) -> None:
+        """Refuse to send one where everybody on the way could read it."""
+        if config.credential is None:
+            return
+        address = self._sinks.parse(sink)
+        if not address.tls and not is_trusted(address.host, self._rules.trusted):
+            raise BadSubscription(
+                "a credential is not sent over plain http: everybody on the way could read it",
+                remedy="Give the sink an https address, or have the operator add its host to "
+                "delivery.trusted if nobody else is on that network.",
+            )
+
     # Changing and ending
 
     async def change(self, session: Session, subscription_id: str, body: bytes) -> SubscriptionView:
         """Change a subscription, as the body of a PATCH asks; returns how it is then."""
         was = self.find(session, subscription_id).subscription
         now_ns = self._port.runtime.now_ns()
-        asked = read_change(body, now_ns, was.config, of_box=False, sink_was=was.sink)
+        asked = read_change(
+            body, now_ns, was.config, of_box=False, sink_was=was.sink, seal=self._seal
+        )
         return await self._change(session, was, asked)
 
     async def change_box(self, session: Session, box_id: str, body: bytes) -> SubscriptionView:
@@ -134,8 +158,15 @@ class Subscriptions:
         if was.kind is Kind.PUSH and (asked.sink is not None or asked.config is not None):
             sink = asked.sink or was.sink
             assert sink is not None, "a push subscription has a sink"
+            config = asked.config or was.config
             if was.soap is None:
-                self._sinks.check_config(sink, asked.config or was.config)
+                self._sinks.check_config(sink, config)
+            elif config.credential is not None:
+                raise BadSubscription(
+                    "a credential is for sinks of the HTTP API, and this one is a Web service",
+                    remedy="Leave config.credential out.",
+                )
+            self._check_credential(sink, config)
             if asked.sink is not None:
                 self.check_sink(asked.sink, by_http=was.soap is not None)
         _check_batch(was, asked)

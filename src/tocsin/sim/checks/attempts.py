@@ -32,6 +32,14 @@ class _Tries:
     is_over: bool = False  # it must be given up now
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A request that is under way, and the subscription as it was when it left."""
+
+    changes: tuple[int, int]
+    sinks: int  # how many the record had
+
+
 class AttemptCheck:
     """Since the start of one process: a restart begins again."""
 
@@ -40,14 +48,14 @@ class AttemptCheck:
         self._options = options
         self._patience_ns: dict[int, int] = {}  # by lane: nothing goes there before
         self._lanes: dict[str, int] = {}  # by subscription
-        self._changes: dict[str, tuple[int, int]] = {}  # by subscription, at its last push
+        self._sent: dict[int, _Sent] = {}  # by lane
         self._tries: dict[str, _Tries] = {}  # by subscription
         self._attempts_of: dict[str, int] = {}  # by dead letter, until it is written
 
     def restart(self) -> None:
         self._patience_ns.clear()
         self._lanes.clear()
-        self._changes.clear()
+        self._sent.clear()
         self._tries.clear()
         self._attempts_of.clear()
 
@@ -55,7 +63,7 @@ class AttemptCheck:
         """A request leaves that is no dead letter sent again."""
         now_ns = self._world.now_ns
         self._lanes[record.id] = push.lane
-        self._changes[record.id] = record.changes
+        self._sent[push.lane] = _Sent(record.changes, len(record.sinks))
         wait_ns = self._patience_ns.get(push.lane, 0) - now_ns
         if wait_ns > 0:
             raise Violation(
@@ -76,15 +84,20 @@ class AttemptCheck:
 
     def answered(self, record: SubscriptionRecord, push: Push, outcome: Outcome) -> None:
         """The broker hears what became of such a request."""
-        verdict = judge(outcome)
+        verdict, sent = judge(outcome), self._sent.pop(push.lane)
+        if record.has_left(push.sink, sent.sinks):
+            # It says nothing of what is tried at the new sink, whenever it comes.
+            if verdict is Verdict.WAIT:
+                self._be_patient(push.lane, outcome)
+            return
         if verdict in (Verdict.DELIVERED, Verdict.GONE):
             self._tries.pop(record.id, None)
             return
         seq = push.events[0].seq
         tries = self._tries.get(record.id)
-        if tries is None or tries.seq != seq:
+        if tries is None or (tries.seq, tries.sink) != (seq, push.sink):
             limit = push.subscription.config.attempts or self._options.attempts
-            tries = self._tries[record.id] = _Tries(seq, push.sink, self._changes[record.id], limit)
+            tries = self._tries[record.id] = _Tries(seq, push.sink, sent.changes, limit)
         tries.attempts += 1
         if verdict is Verdict.WAIT:
             self._be_patient(push.lane, outcome)

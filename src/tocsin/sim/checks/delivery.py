@@ -13,6 +13,7 @@ from tocsin.broker.state import IDLE, WATERMARK
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, State, Subscription
+from tocsin.sim.checks.access import AccessModel, Watched, holder_of_owner
 from tocsin.sim.checks.attempts import AttemptCheck
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord, Uncertain, may_drop
@@ -44,6 +45,7 @@ class DeliveryCheck:
         self.consents: set[str] = set()  # of sinks
         self.trusted: set[str] = set()
         self.taken = 0
+        self.access: AccessModel | None = None  # None: everybody may do everything
         self.on_open: Callable[[SubscriptionRecord], None] = lambda record: None
         self._all_may_drop = all_may_drop
 
@@ -70,6 +72,10 @@ class DeliveryCheck:
             trim_checked_to=start,
         )
         self.records[subscription.id] = record
+        if self.access is not None:
+            record.watched = Watched(start=start)
+            self.access.watch(record.watched)
+            self.access.hold(record.watched, holder_of_owner(subscription.owner))
         self.on_open(record)
 
     def ended(self, ended: Ended) -> None:
@@ -94,6 +100,7 @@ class DeliveryCheck:
         if asked and push.sink not in self.consents:
             raise Violation(f"{who}: a push to {push.sink}, which has not agreed")
         self._check_wanted(record, push.events)
+        self._check_allowed(record, push.events)
         if len(push.events) == 1 and push.events[0].seq in record.given_up:
             return record  # a dead letter sent again: in no order, and wherever it is pointed
         if push.sink not in record.sink.now():
@@ -119,6 +126,11 @@ class DeliveryCheck:
             if not record.may_want(stored.seq, stored.event):
                 raise Violation(f"{record.id}: event {stored.seq}, which it did not ask for")
 
+    def _check_allowed(self, record: SubscriptionRecord, events: Iterable[Stored]) -> None:
+        if self.access is not None and record.watched is not None:
+            seqs = [stored.seq for stored in events]
+            self.access.check_sent(record.watched.holder, seqs, f"{record.kind.value} {record.id}")
+
     def _check_order(self, record: SubscriptionRecord, events: list[Stored]) -> None:
         """Ascending, nothing that the broker knows to be delivered, and nothing left out."""
         numbers = [stored.seq for stored in events]
@@ -136,7 +148,14 @@ class DeliveryCheck:
         record.checked_to = max(record.checked_to, numbers[0] - 1)
 
     def _owes(self, record: SubscriptionRecord, seq: int) -> bool:
+        return self._asks(record, seq) and not self._may_be_withheld(record, seq)
+
+    def _asks(self, record: SubscriptionRecord, seq: int) -> bool:
         return seq not in self.log.unreadable and record.must_get(seq, self.log.events[seq])
+
+    def _may_be_withheld(self, record: SubscriptionRecord, seq: int) -> bool:
+        access, watched = self.access, record.watched
+        return access is not None and watched is not None and access.is_exempt(watched, seq)
 
     def took(self, record: SubscriptionRecord, events: Iterable[Stored]) -> None:
         """A sink answered yes, or a client has what it pulled; the broker may not know yet."""
@@ -176,6 +195,7 @@ class DeliveryCheck:
         if record.is_ended:
             raise Violation(f"box {record.id}: a pull was answered after it was deleted")
         self._check_wanted(record, events)
+        self._check_allowed(record, events)
         if released is None:
             numbers = [stored.seq for stored in events]
             again = record.settled.intersection(numbers)
@@ -288,11 +308,17 @@ class DeliveryCheck:
             dropped = record.dropped + view.dropped if record.may_drop else 0
             if len(missing) > dropped:
                 return f"subscription {record.id} has not got events {missing[:5]}"
-            counted = self._unsettled(record) if record.is_exact else view.dropped
+            says = view.dropped + view.withheld
+            counted = self._unsettled(record) if record.is_exact else says
             # Whoever pulls may have got what the box dropped before it was acknowledged.
-            is_right = counted == view.dropped
-            if not is_right and (record.kind is Kind.PUSH or counted > view.dropped):
-                return f"subscription {record.id} says {view.dropped} dropped, not {counted}"
+            is_right = counted == says
+            if not is_right and (record.kind is Kind.PUSH or counted > says):
+                withheld = f" and {view.withheld} withheld" if view.withheld else ""
+                return (
+                    f"subscription {record.id} says {view.dropped} dropped{withheld}, not {counted}"
+                )
+            if record.is_exact and view.withheld:
+                self._world.seen["access: withheld, and counted"] += 1
             if view.waiting or view.lagging:
                 return f"subscription {record.id} has {view.waiting} events waiting"
             if place(cursors, record.id, broker.first) < self._last_owed(record):
@@ -302,7 +328,7 @@ class DeliveryCheck:
     def _unsettled(self, record: SubscriptionRecord) -> int:
         """How many events it wanted of which the broker does not know that it has them."""
         return sum(
-            self._owes(record, seq) and seq not in record.settled and seq not in record.given_up
+            self._asks(record, seq) and seq not in record.settled and seq not in record.given_up
             for seq in range(record.start + 1, self.log.last + 1)
         )
 

@@ -227,8 +227,11 @@ class DiscoveryCheck:
             self._fail(f"5: {what}, from where it came itself")
 
     def _check_uncovered(self, core: Core, path: Path, older: list[Path], now_ns: int) -> None:
-        """Nothing that it could have shared covered it when it was listed."""
-        max_age_ns = path.request.max_age_ns
+        """It may be shared, and nothing that it could have shared covered it when it was listed."""
+        asked = path.request
+        if asked.first or asked.direct or asked.shared_until_ns <= asked.issued_ns:
+            self._fail(f"6: {core.broker_id} lists request {path.id}, whose answer is for no other")
+        max_age_ns = asked.max_age_ns
         for each in older:
             age_ns = now_ns - each.tally.since_ns
             if (

@@ -33,6 +33,7 @@ class LogCheck:
         self.trim_asked = 0  # the farthest trim that was begun, also if it failed
         self.acknowledged = 0
         self.on_stored: Callable[[Stored], None] = _ignore
+        self.refused: dict[str, set[str]] = {}  # by marker: who had no right to publish it
         self._received_ns = 0
         self._seq_of: dict[RepeatKey, int] = {}
         self._named: set[Key] = set()  # the source and id of each, wherever it was published
@@ -42,6 +43,8 @@ class LogCheck:
         # disk was full: on a disk like the simulated one SQLite pads what it commits, and may have
         # had room for the whole transaction and not for the padding. Then a crash finds it.
         self._unconfirmed: list[Commit] = []
+        # What a publisher does not try again; it may still be on its way, in no order.
+        self.let_be: set[Key] = set()
         self._in_order: dict[str, int] = {}  # the last number of a source that sends in turn
 
     def promise_order(self, source: str) -> None:
@@ -123,7 +126,8 @@ class LogCheck:
         if before and is_known and before > self.trimmed_to and seq - before <= self._window:
             raise Violation(f"{event.source} {event.id} was stored as {before} and as {seq}")
         is_own = stored.arrival is None  # a publisher at another broker may have the same source
-        if before is None and is_own and event.source in self._in_order:
+        is_in_turn = event.source in self._in_order and (event.source, event.id) not in self.let_be
+        if before is None and is_own and is_in_turn:
             self._check_turn(event.source, int(event.id))
         marker = marker_of(event.data)
         if marker is not None:
@@ -141,6 +145,13 @@ class LogCheck:
         if number < self._in_order[publisher]:
             raise Violation(f"{publisher} {number} was stored after a later one")
         self._in_order[publisher] = number
+
+    def refuse(self, events: list[Event], publisher: str) -> None:
+        """Somebody has no right to publish these."""
+        for event in events:
+            marker = marker_of(event.data)
+            if marker is not None:
+                self.refused.setdefault(marker, set()).add(publisher)
 
     def check_stored(self, marker: str, by: str) -> None:
         """An endpoint answers that it took the event with this marker."""

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from tocsin.event.event import Event
 from tocsin.event.subscription import Change, Config, Kind, State, Subscription
+from tocsin.sim.checks.access import Watched
 from tocsin.sim.workload import Want, want_of, wants
 
 T = TypeVar("T")
@@ -32,6 +33,10 @@ class Uncertain(Generic[T]):
 
     def request(self, number: int, value: T) -> None:
         self._entries.append(_Entry(value, number))
+
+    def withdraw(self, number: int) -> None:
+        """What was requested was refused at once."""
+        self._entries = [each for each in self._entries if each.request != number]
 
     def confirm(self, number: int, head: int) -> None:
         if all(entry.request != number for entry in self._entries):
@@ -80,9 +85,12 @@ class SubscriptionRecord:
     may_have_ended: bool = False
     last_request: int = 0
     moves: int = 0  # how often it was changed, perhaps to another sink
+    sinks: list[str | None] = field(default_factory=list)  # where its events went after each change
+    last_confirmed: int = 0
     settled_to: int = 0  # what the broker, since its start, knows to be delivered
     checked_to: int = 0  # no gap up to here
     trim_checked_to: int = 0
+    watched: Watched | None = None  # where not everybody may have everything
 
     def request(self, number: int, change: Change) -> None:
         """A change has reached the broker: from now on it may hold."""
@@ -97,14 +105,30 @@ class SubscriptionRecord:
             self.expires_ns.request(number, change.expires_ns)
         self.may_drop |= change.config is not None and may_drop(change.config)
 
+    def take_back(self, number: int, before: SubscriptionRecord) -> None:
+        """Whoever asked for this change may not: all is as it was before."""
+        for value in (self.want, self.sink, self.expires_ns):
+            value.withdraw(number)
+        if self.last_request == number:
+            self.last_request = before.last_request
+            self.is_exact, self.is_paused = before.is_exact, before.is_paused
+            self.may_drop = before.may_drop
+
     def confirm(self, number: int, changed: Subscription, head: int) -> None:
         """The broker has answered: what was before does not hold any more."""
         for value in (self.want, self.sink, self.expires_ns):
             value.confirm(number, head)
         self.moves += 1
+        if number > self.last_confirmed:  # an answer may wait for a later commit than the next has
+            self.last_confirmed = number
+            self.sinks.append(changed.sink)
         # If more was requested since, that may be done already when this answer leaves.
         if self.last_request == number:
             self.is_paused = changed.state is State.PAUSED
+
+    def has_left(self, sink: str, known: int) -> bool:
+        """Since `sinks` had so many, its events went elsewhere, if only for a moment."""
+        return any(other != sink for other in self.sinks[known:])
 
     @property
     def changes(self) -> tuple[int, int]:

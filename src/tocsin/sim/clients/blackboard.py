@@ -48,7 +48,14 @@ class BoardClient(SocketClient):
         return draw_message(self._world.random, self._source, number)
 
     def _new_check(self, profile: BoardProfile) -> StreamCheck:
-        return StreamCheck(self._name, self._log, lambda event: bool(profile.of(pairs_of(event))))
+        check = StreamCheck(
+            self._name,
+            self._log,
+            lambda event: bool(profile.of(pairs_of(event))),
+            self._machine.checks.access,
+        )
+        check.reads_by(self._session)
+        return check
 
     # Connecting
 
@@ -144,6 +151,10 @@ class BoardClient(SocketClient):
     def _not_subscribed(self, message: Message) -> None:
         transport = self._transport
         assert transport is not None
+        if self._machine.may_refuse(self._problem(message)["status"]):
+            self._world.seen["access: refused by a blackboard"] += 1
+            self.sign_in_again()
+            return
         if self._problem(message)["status"] not in TRY_AGAIN:
             raise Violation(f"{self._name} may not subscribe: {message}")
         self._world.soon(0, PACE_MS, partial(self._connected, transport))

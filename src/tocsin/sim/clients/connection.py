@@ -148,6 +148,7 @@ class ConnectionTransport:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.close = connection.close
+        self.hang_up = connection.hang_up
         self.abort = connection.abort
         self.pause_reading = connection.pause_reading
         self.resume_reading = connection.resume_reading

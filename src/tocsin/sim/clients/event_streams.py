@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.access.session import anonymous
 from tocsin.errors import TocsinError
 from tocsin.services.streams.event_stream import EventStream
 from tocsin.sim.checks.stream import StreamCheck
@@ -47,9 +46,12 @@ class EventStreamReader:
         self._machine = machine
         self._world = machine.world
         self._query, want = machine.world.random.choice(list(FILTERS.items()))
-        self._session = anonymous("http", f"reader-{number}.example:5000")
+        self._peer = f"reader-{number}.example:5000"
+        self._principal = machine.principal_of(f"stream {number}")
         self._name = f"event stream {number}"
-        self._check = StreamCheck(self._name, machine.checks.log, lambda event: wants(want, event))
+        self._check = StreamCheck(
+            self._name, machine.checks.log, lambda event: wants(want, event), machine.checks.access
+        )
         self._last_event_id: str | None = None
         self._transport: StreamTransport | None = None
         self._received = b""
@@ -67,7 +69,9 @@ class EventStreamReader:
         last = self._last_event_id
         self._check.after = None if last is None else int(last)
         self._check.connect(services.port.head, services.port.first)
-        session = services.event_stream(self._session, transport, self._query, last)
+        caller = self._machine.session(self._principal, "http", self._peer)
+        self._check.reads_by(caller)
+        session = services.event_stream(caller, transport, self._query, last)
         connection.session = session
         try:
             session.start()

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Final
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.services.performance.session import PerformanceSession
@@ -46,7 +46,10 @@ class _Link:
         self._writable: list[SimSignal] = []
         self.connection = Connection(machine, client)
         self.connection.session = self
-        caller = anonymous("frames", f"{client.name}.example:5000")
+        caller = machine.session(
+            machine.principal_of(client.name), "frames", f"{client.name}.example:5000"
+        )
+        client.signed_in(caller)
         self._session = PerformanceSession(process.services.performance, self, caller)
 
     # The client's end
@@ -123,6 +126,14 @@ class PerformanceClient(ABC):
         self._link = _Link(self, self._machine, process)
         self._link.send_message(self._request(process))
 
+    def signed_in(self, session: Session) -> None:  # noqa: B027
+        """The next connection is in this session."""
+
+    def sign_in_again(self) -> None:
+        """Where rights may be missing: by another connection, and perhaps another credential."""
+        if self._machine.access is not None and self._link is not None:
+            self._link.connection.hang_up()
+
     def disconnected(self) -> None:
         self._link = None
         self._world.soon(1, RECONNECT_MS_MAX, self.start)
@@ -139,9 +150,14 @@ class PerformanceClient(ABC):
         if link is not self._link:
             return
         if isinstance(message, m.SubscribeReply) and message.returned != m.SUCCESS:
+            if self._machine.access is not None:
+                self._world.seen["access: a performance client was refused"] += 1
+                self.sign_in_again()
+                return
             raise Violation(f"{self.name} may not subscribe: {message.detail}")
         if isinstance(message, m.UnsubscribeRequest):
             self._world.seen["performance session ended by the broker"] += 1
+            self.sign_in_again()
         else:
             self._receive(link, message)
 
@@ -186,6 +202,7 @@ class PerformanceProducer(PerformanceClient):
                 self._next = max(self._next, int(message.request_id) + 1)
             else:
                 self._world.seen["performance event refused"] += 1
+                self.sign_in_again()
         self._world.soon(0, PACE_MS, partial(self._send, link))
 
     def _send(self, link: _Link) -> None:
@@ -203,7 +220,12 @@ class PerformanceConsumer(PerformanceClient):
 
     def __init__(self, machine: Machine, number: int) -> None:
         super().__init__(machine, f"consumer-{number}-{machine.host.split('.')[0]}")
-        self._check = StreamCheck(f"performance {self.name}", self._log, _is_load)
+        self._check = StreamCheck(
+            f"performance {self.name}", self._log, _is_load, machine.checks.access
+        )
+
+    def signed_in(self, session: Session) -> None:
+        self._check.reads_by(session)
 
     def _request(self, process: Process) -> m.SubscribeRequest:
         port = process.node.port

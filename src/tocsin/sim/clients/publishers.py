@@ -36,6 +36,7 @@ class Publisher:
         self._network = machine.network
         self._log = machine.checks.log
         self._pace_ms = plan.pace_ms
+        self._principal = machine.principal_of(f"publisher {number}")
         self._source = source_of(machine.host, number)
         self._waiting = self._draw(plan)
         self._under_way: set[int] = set()
@@ -82,9 +83,9 @@ class Publisher:
         if number < self._latest:
             self._world.seen["message overtaken"] += 1
         self._latest = max(self._latest, number)
-        request = publish_request(events, PEER)
         machines = self.machines
         machine = machines[0] if len(machines) == 1 else self._world.random.choice(machines)
+        request = publish_request(events, PEER, machine.headers(self._principal))
         if machine is not machines[0]:
             self._world.seen["published at another broker on the same log"] += 1
         machine.handle(request, lambda response: self._answered(events, response))
@@ -93,15 +94,22 @@ class Publisher:
         """The answer leaves the broker: what it speaks of must be on disk by now."""
         answer = response.answer
         if answer.status != ACCEPTED:
-            self._refused(answer)
+            self._refused(events, answer)
             return
         result = msgspec.json.decode(answer.body, type=Accepted)
         self._log.acknowledge(events, result)
         self._world.trace(f"acknowledge {self._source} {events[0].id}, event {result.first}")
         self._network.carry(lambda: self._acknowledged(int(events[0].id)))
 
-    def _refused(self, answer: HttpAnswer) -> None:
+    def _refused(self, events: list[Event], answer: HttpAnswer) -> None:
         problem = msgspec.json.decode(answer.body, type=Problem)
+        machine = self.machines[0]
+        if machine.may_refuse(answer.status):
+            self._world.seen["access: a publisher was refused"] += 1
+            if machine.gives_up():
+                self._log.let_be.update((event.source, event.id) for event in events)
+                self._network.carry(lambda: self._acknowledged(int(events[0].id)))
+            return
         if answer.status not in TRY_AGAIN:
             raise Violation(f"{self._source} was refused: {problem}")
         self._world.seen[f"publish refused: {problem.title}"] += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session, anonymous
 from tocsin.broker.effects import Pulled
 from tocsin.errors import BadToken, NoSuchBox
 from tocsin.services.subscriptions.subscriptions import read_pull
@@ -41,11 +41,12 @@ class Puller:
             wait_ms = CALM_PULL_WAIT_MS
         events_max = self._world.random.randint(1, 6)
         tasks: list[SimTask] = []
+        session = self._session()
 
         def arrive() -> None:
             task = self._machine.call(
                 lambda services: services.subscriptions.pull(
-                    SESSION, self._box.id, read_pull(pull_query(events_max, wait_ms, ack))
+                    session, self._box.id, read_pull(pull_query(events_max, wait_ms, ack))
                 ),
                 lambda result: self._answered(number, ack, result),
             )
@@ -60,6 +61,12 @@ class Puller:
 
         self._network.carry(arrive)
         self._world.after_ms(wait_ms + PULL_PATIENCE_MS, lost)
+
+    def _session(self) -> Session:
+        access, watched = self._machine.access, self._box.watched
+        if access is None or watched is None:
+            return SESSION
+        return access.owner_session(watched.holder, "http")
 
     def _answered(self, number: int, ack: str | None, result: object) -> None:
         """The answer leaves the broker."""

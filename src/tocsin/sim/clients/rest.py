@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import msgspec
@@ -31,7 +32,9 @@ _encode = msgspec.json.Encoder().encode
 Members = dict[str, object]
 
 
-def publish_request(events: list[Event], peer: str) -> Request:
+def publish_request(
+    events: list[Event], peer: str, signed_in: Mapping[str, str] | None = None
+) -> Request:
     """POST /events, in one of the modes; a repeat of it is the same, to the byte."""
     number = int(events[0].id)
     if len(events) > 1:
@@ -46,7 +49,7 @@ def publish_request(events: list[Event], peer: str) -> Request:
         packer = zlib.compressobj(wbits=GZIP)
         headers["content-encoding"] = "gzip"
         body = packer.compress(body) + packer.flush()
-    return Request("/events", body, headers, peer)
+    return Request("/events", body, {**headers, **(signed_in or {})}, peer)
 
 
 def create_body(

@@ -38,11 +38,15 @@ _MANAGER = re.compile(rb"/soap/subscriptions/([0-9a-f]{24})")
 class SoapCaller:
     """Somebody who sends envelopes to one broker."""
 
+    _must_sign_in = False  # a sequence is known to whoever began it alone
+
     def __init__(self, machine: Machine, name: str) -> None:
         self._machine = machine
         self._world = machine.world
         self._name = name
         self._peer = f"{name}.example:5000"
+        self._principal = machine.principal_of(name)
+        self._sent_as: set[str] = set()  # the principals that the broker must take it for
 
     def _send(
         self,
@@ -60,7 +64,13 @@ class SoapCaller:
         base = f"http://{self._machine.host}"
         head = write_headers(WSA2005, action=action, message_id=message_id, to=base + path)
         message = write_envelope("1.2", header=head + headers, body=body)
-        request = Request(path, message, {"content-type": content_type("1.2")}, self._peer)
+        signed_in = self._machine.headers(self._principal)
+        if self._must_sign_in and self._machine.access is not None and not signed_in:
+            self._world.after_ms(timeout_ms, lambda: answered(None))
+            return
+        self._sent_as.add(self._principal if signed_in else "anonymous")
+        fields = {"content-type": content_type("1.2"), **signed_in}
+        request = Request(path, message, fields, self._peer)
         self._machine.network.request(base, request, timeout_ms, answered, departing)
 
     def _again(self, send: Callable[[], None]) -> None:
@@ -73,6 +83,7 @@ class SoapPublisher(SoapCaller):
     def __init__(self, machine: Machine, number: int, form: str, messages: int) -> None:
         super().__init__(machine, f"soap-publisher-{number}-{machine.host.split('.')[0]}")
         self._form = form
+        self._must_sign_in = form == "reliable"
         self._left = list(range(messages, 0, -1))
         self._unacknowledged: set[int] = set()
         self._sequence = ""
@@ -129,7 +140,12 @@ class SoapPublisher(SoapCaller):
             if self._sequence and self._is_held(acknowledged):
                 self._world.seen["reliable message held"] += 1
                 continue
-            self._log.check_stored(self._marker(acknowledged), self._form)
+            marker = self._marker(acknowledged)
+            if self._sequence and self._log.refused.get(marker, set()) & self._sent_as:
+                # It has come, and a fault says what became of it.
+                self._world.seen["access: a reliable message was refused"] += 1
+                continue
+            self._log.check_stored(marker, self._form)
             self._world.seen[f"acknowledged by SOAP: {self._form}"] += 1
 
     def _is_held(self, number: int) -> bool:

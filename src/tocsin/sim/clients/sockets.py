@@ -89,7 +89,9 @@ class SocketClient(ABC):
         self._world = machine.world
         self._log = machine.checks.log
         self._source = f"/{machine.host}/{self.kind.replace(' ', '-')}/{number}"
-        self._session = anonymous("websocket", f"client-{number}.example:5000")
+        self._peer = f"client-{number}.example:5000"
+        self._principal = machine.principal_of(f"{self.kind} {number}")
+        self._session = anonymous("websocket", self._peer)
         self._in_flight_max = in_flight_max
         self._transport: SocketTransport | None = None
         self._unanswered: deque[Event] = deque()  # in the order of sending
@@ -112,6 +114,7 @@ class SocketClient(ABC):
         if process is None or services is None or process.is_stopping:
             self._world.soon(1, RECONNECT_MS_MAX, self.start)
             return
+        self._session = self._machine.session(self._principal, "websocket", self._peer)
         connection = Connection(self._machine, self)
         transport = self._transport = SocketTransport(connection, self)
         upgrade = _upgrade(transport.protocol, self._target(services))
@@ -186,17 +189,29 @@ class SocketClient(ABC):
         if "accepted" in message:
             self._unanswered.popleft()
         elif self.is_refusal(message):
-            self._refused(message)
-            self._left.append(self._unanswered.popleft())
+            event = self._unanswered.popleft()
+            if not self._refused(message):
+                self._left.append(event)
         else:
             self._event(message)
             return
         self._world.soon(0, PACE_MS, partial(self._publish, transport))
 
-    def _refused(self, message: Message) -> None:
+    def _refused(self, message: Message) -> bool:
+        """True if the client lets it be."""
+        if self._machine.may_refuse(self._problem(message)["status"]):
+            self._world.seen[f"access: refused by {self.kind}"] += 1
+            self.sign_in_again()
+            return self._machine.gives_up()
         if self._problem(message)["status"] not in TRY_AGAIN:
             raise Violation(f"{self._source} was refused: {message}")
         self._world.seen[f"refused by {self.kind}"] += 1
+        return False
+
+    def sign_in_again(self) -> None:
+        """By another connection: perhaps with another credential."""
+        if self._transport is not None:
+            self._transport.hang_up()
 
     def _problem(self, message: Message) -> Message:
         return message
@@ -222,11 +237,15 @@ class EventSocketClient(SocketClient):
         super().__init__(machine, number, messages, random.choice((1, 3)))
         self._filter, want = random.choice(list(FILTERS.items()))
         self._check = StreamCheck(
-            f"event socket {number}", machine.checks.log, lambda event: wants(want, event)
+            f"event socket {number}",
+            machine.checks.log,
+            lambda event: wants(want, event),
+            machine.checks.access,
         )
 
     def _target(self, services: Services) -> str:
         after = self._check.connect(services.port.head, services.port.first)
+        self._check.reads_by(self._session)
         return f"/events/socket?after={after}{self._filter}"
 
     def _open(

@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session, anonymous
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.subscriber import SubscriptionView
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
+from tocsin.sim.access_plan import NAMES
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.clients.pullers import Puller
 from tocsin.sim.clients.rest import (
@@ -32,6 +33,7 @@ SESSION = anonymous("http")
 BEGIN_MS_MAX = 30
 CHANGES_MS = (10, 400)
 LEASE_MS = (30, 2_000)
+BY_OTHERS = 0.15  # of all changes, where not everybody may make them
 LOOK_MS = 100  # between two looks at what is to be resumed or redriven in the end
 ASK_AGAIN_MS = 1_000
 WITH_AN_END = SoapTerms(spec="wse04", end_to="http://owner.example/")
@@ -110,6 +112,7 @@ class Subscribers:
         expires_ns = self._draw_expiry() if random.random() < 0.15 else None
         is_paused = random.random() < 0.1
         start = random.choice((None, None, 0, 5))
+        session = self._session_of_anybody()
         if soap is not None:
             asked = Subscription(
                 id="",
@@ -121,25 +124,43 @@ class Subscribers:
                 state=State.PAUSED if is_paused else State.ACTIVE,
                 soap=soap,
             )
-            self._network.carry(lambda: self._subscribe_with_terms(asked, want, start))
+            self._network.carry(lambda: self._subscribe_with_terms(session, asked, want, start))
             return
         body = create_body(want, sink, config, expires_ns, start)
-        self._network.carry(lambda: self._create(kind, body, is_paused=is_paused))
+        self._network.carry(lambda: self._create(session, kind, body, is_paused=is_paused))
 
-    def _subscribe_with_terms(self, asked: Subscription, want: Want, start: int | None) -> None:
+    def _session_of_anybody(self) -> Session:
+        access = self._machine.access
+        name = "" if access is None else access.random.choice(NAMES)
+        return self._machine.session(name, "http")
+
+    def _session_for(self, record: SubscriptionRecord) -> Session:
+        """Of whoever made it; at times of somebody else, who may not be allowed to."""
+        access = self._machine.access
+        if access is None:
+            return SESSION
+        if self._world.calm or record.watched is None:
+            return access.administrator("http")
+        if access.random.random() < BY_OTHERS:
+            return self._session_of_anybody()
+        return access.owner_session(record.watched.holder, "http")
+
+    def _subscribe_with_terms(
+        self, session: Session, asked: Subscription, want: Want, start: int | None
+    ) -> None:
         """As a SOAP service does that has read its own request: with an address for the end."""
         self._machine.call(
-            lambda services: services.port.subscribe(SESSION, asked, want.filter, start),
+            lambda services: services.port.subscribe(session, asked, want.filter, start),
             lambda result: None,
         )
 
-    def _create(self, kind: Kind, body: bytes, *, is_paused: bool) -> None:
+    def _create(self, session: Session, kind: Kind, body: bytes, *, is_paused: bool) -> None:
         """POST /subscriptions or /boxes."""
 
         def work(services: Services) -> Coroutine[Any, Any, Any]:
             subscriptions = services.subscriptions
             create = subscriptions.create_box if kind is Kind.BOX else subscriptions.create
-            return create(SESSION, body)
+            return create(session, body)
 
         def answered(result: object) -> None:
             if isinstance(result, SubscriptionView):
@@ -213,11 +234,12 @@ class Subscribers:
         if record is None:
             return
         body = msgspec.json.encode(asked)
+        session = self._session_for(record)
 
         def work(services: Services) -> Coroutine[Any, Any, Any]:
             subscriptions, is_box = services.subscriptions, record.kind is Kind.BOX
             change = subscriptions.change_box if is_box else subscriptions.change
-            return change(SESSION, record.id, body)
+            return change(session, record.id, body)
 
         def answered(result: object) -> None:
             if isinstance(result, SubscriptionView):
@@ -231,15 +253,16 @@ class Subscribers:
         if record is None:
             return
         # Quietly is how its consumer ends it, by SOAP.
+        session = self._session_for(record)
         quietly = self._world.random.random() < 0.5 and record.is_soap
 
         def work(services: Services) -> Coroutine[Any, Any, Any]:
             subscriptions = services.subscriptions
             if quietly:
-                return services.port.unsubscribe(SESSION, record.id, record.kind, quietly=True)
+                return services.port.unsubscribe(session, record.id, record.kind, quietly=True)
             if record.kind is Kind.BOX:
-                return subscriptions.delete_box(SESSION, record.id)
-            return subscriptions.delete(SESSION, record.id)
+                return subscriptions.delete_box(session, record.id)
+            return subscriptions.delete(session, record.id)
 
         def answered(result: object) -> None:
             if result is None:
@@ -266,12 +289,17 @@ class Subscribers:
             letter = self._world.random.choice(letters)
             self._network.carry(lambda: self._redrive_arrives(letter))
 
+    def _operator(self) -> Session:
+        access = self._machine.access
+        return SESSION if access is None else access.administrator("http")
+
     def _redrive_arrives(self, letter: DeadLetter) -> None:
         if all(kept.id != letter.id for kept in self._machine.dead_letters()):
             return
         self._world.trace(f"redrive {letter.id}")
+        session = self._operator()
         self._machine.call(
-            lambda services: services.port.redrive(SESSION, letter),
+            lambda services: services.port.redrive(session, letter),
             lambda result: self._world.seen.update([f"redrive: {type(result).__name__}"]),
         )
 
@@ -284,10 +312,11 @@ class Subscribers:
         if all(kept.id != letter.id for kept in self._machine.dead_letters()):
             return
         self._world.trace(f"drop {letter.id}")
+        session = self._operator()
         self._world.seen["dead letter dropped"] += 1
         self._checks.records[letter.subscription].discarded.add(letter.seq)
         self._machine.call(
-            lambda services: services.port.drop_dead_letter(SESSION, letter.id),
+            lambda services: services.port.drop_dead_letter(session, letter),
             lambda result: None,
         )
 
@@ -305,8 +334,18 @@ class Subscribers:
                     self._change(record, state_change("active"))
             for letter in self._machine.dead_letters():
                 if self._is_time(letter.id):
-                    self._redrive_arrives(letter)
+                    self._end_letter(letter)
         self._world.after_ms(LOOK_MS, self.wind_up)
+
+    def _end_letter(self, letter: DeadLetter) -> None:
+        """Send it again; what its subscriber may not have is dropped."""
+        access, record = self._machine.access, self._checks.records[letter.subscription]
+        watched = record.watched
+        holder = None if watched is None else watched.holder
+        if access is None or holder is None or access.model.may_get(holder, letter.seq):
+            self._redrive_arrives(letter)
+        else:
+            self._drop_arrives(letter)
 
     def _is_time(self, name: str) -> bool:
         asked_ns = self._asked_ns.get(name)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Protocol
 
+from tocsin.access.session import Session, anonymous
 from tocsin.errors import PeerFailed
 from tocsin.event.instant import NS_PER_MS
 from tocsin.services.link.transport import Receiver, Transport
@@ -143,6 +144,10 @@ class LinkEnd:
     @property
     def peer(self) -> str:
         return self._peer
+
+    @property
+    def session(self) -> Session:
+        return anonymous("link", self._peer)
 
     def begin(self, receiver: Receiver) -> None:
         """The connection is known to whoever asked for it."""

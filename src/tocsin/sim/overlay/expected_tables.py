@@ -60,7 +60,8 @@ def _rows(entries: tuple[EntryView, ...]) -> Rows:
             each.filter,
             each.last_hop,
             each.sent_to,
-            () if each.last_hop else each.reached,  # on the way it is what came by at some time
+            # When differs, and on the way it is what came by at some time.
+            () if each.last_hop else tuple(broker for broker, _ in each.reached),
         )
         for each in entries
     }

@@ -41,8 +41,8 @@ class Member:
     async def _start(self, process: Process) -> None:
         ids = await self._ids(process)
         services = process.services
-        if ids is None or services is None:
-            return
+        if ids is None or services is None or process.is_stopping:
+            return  # a broker that stops begins no links: it could save nothing of what they say
         self._check.knows(self._host, ids.broker)
         port = process.node.port
         core = CheckedCore(

@@ -30,7 +30,10 @@ def read_object(body: bytes) -> dict[str, object]:
             f"the body is not JSON: {error}", remedy="Send one JSON object, in UTF-8."
         ) from None
     if not isinstance(value, dict):
-        raise BadRequest("the body is not a JSON object", remedy='Send one, as in {"sink": "..."}.')
+        raise BadRequest(
+            "the body is not a JSON object",
+            remedy='Send members in braces, as in {"name": "value"}.',
+        )
     return value
 
 
@@ -44,8 +47,10 @@ def only_known(members: Iterable[str], known: tuple[str, ...], where: str = "") 
 
 
 def text(name: str, value: object, *, most: int = 2048) -> str:
-    if not isinstance(value, str) or not value or len(value) > most:
+    if not isinstance(value, str) or not value:
         refuse(name, f"is {quoted(value)}", f"Give a text of 1 to {most} characters.")
+    if len(value) > most:
+        refuse(name, f"has {len(value)} characters", f"Give at most {most}.")
     return value
 
 

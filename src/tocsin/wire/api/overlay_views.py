@@ -18,10 +18,18 @@ class LinkProblemInfo(msgspec.Struct, frozen=True):
     remedy: str
 
 
+class AddressProblemInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Why the last attempt at one address of a peer failed."""
+
+    address: str
+    error: LinkProblemInfo
+
+
 class PeerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A setting `--peer`: one address, or several of which one is used at a time.
 
-    `used` and `broker` are the address and the id of the one that is linked.
+    `used` and `broker` are the address and the id of the one that is linked. `error` is that of the
+    last attempt; `problems` has the last one of each address that is tried.
     """
 
     addresses: list[str]
@@ -30,6 +38,7 @@ class PeerStatus(msgspec.Struct, frozen=True, kw_only=True):
     broker: str | None
     next_attempt_s: float | None
     error: LinkProblemInfo | None
+    problems: list[AddressProblemInfo]
 
 
 class NeighbourStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +72,8 @@ class NeighbourStatus(msgspec.Struct, frozen=True, kw_only=True):
 class RouteInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A row of a routing table: what was advertised or subscribed to at broker `origin`.
 
-    `last_hop` is the neighbour that it came from, null if it was made at this broker.
+    `last_hop` is the neighbour that it came from, null if it was made at this broker. `reached`
+    names the brokers where it holds, with the time when this broker heard so.
     """
 
     origin: str
@@ -72,7 +82,7 @@ class RouteInfo(msgspec.Struct, frozen=True, kw_only=True):
     last_hop: str | None
     sent_to: list[str]
     covered_by: list[list[str]]
-    reached: list[str]
+    reached: dict[str, str]
 
 
 class OverlayStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from math import ceil
 
 import msgspec
 
-from tocsin.errors import BadFilter, Busy, InternalError, ShuttingDown, TocsinError
+from tocsin.errors import BadFilter, Busy, InternalError, QuotaReached, ShuttingDown, TocsinError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1  # a group commit takes milliseconds, so what was full is soon not
@@ -63,6 +64,8 @@ def problem_json(error: TocsinError) -> bytes:
 
 def retry_after_s(error: TocsinError) -> int | None:
     """How long a client should wait before it asks again, where waiting helps."""
+    if isinstance(error, QuotaReached):
+        return None if error.retry_after_s is None else max(1, ceil(error.retry_after_s))
     return RETRY_AFTER_S if isinstance(error, Busy | ShuttingDown) else None
 
 

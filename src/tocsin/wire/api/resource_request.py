@@ -210,12 +210,14 @@ def _discovery(asked: Mapping[str, object]) -> DiscoveryRequest:
         RequestModel, members.choice("model", asked.get("model", "static"), REQUEST_MODELS)
     )
     request = asked.get("request", "")
-    if not isinstance(request, str) or len(request) > FILTER_CHARS_MAX:
+    if not isinstance(request, str):
         members.refuse(
             "request",
             f"is {members.quoted(request)}",
             "Give conditions, as in: system = Linux and disk > 120.",
         )
+    if request:  # else everything
+        members.text("request", request, most=FILTER_CHARS_MAX)
     one_time = ("max_age", "first", "order_by", "timeout")
     continuous = model.endswith("continuous")
     for name in one_time if continuous else ("expires",):

@@ -37,11 +37,14 @@ class FoundResource(msgspec.Struct, frozen=True, kw_only=True):
 
     `hops` is how many links away that broker is; `round_trip_s` is how long its answer took, for
     static resources the round trip to the neighbour on the way there; null if neither is known.
+    `ranges` are what a static resource advertises of attributes that have no single value, in
+    words; a dynamic one is found by its values, and has none here.
     """
 
     id: str
     broker: str
     attributes: dict[str, Any]
+    ranges: dict[str, str]
     as_of: str
     kind: str | None
     address: str | None
@@ -76,6 +79,19 @@ class DiscoveryInfo(msgspec.Struct, frozen=True, kw_only=True):
     resources: int
     created: str
     expires: str | None
+    why_empty: str | None
+
+
+class CurrentResources(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a continuous request: all that matched at the beginning, `resources` in number, has come.
+
+    `brokers` have read their resources for it, `messages` went between brokers.
+    """
+
+    resources: int
+    brokers: list[str]
+    messages: int
+    incomplete: str | None
     why_empty: str | None
 
 

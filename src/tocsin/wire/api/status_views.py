@@ -57,6 +57,16 @@ class OverlayInfo(msgspec.Struct, frozen=True):
     peers_not_linked: int
 
 
+class AuthInfo(msgspec.Struct, frozen=True):
+    """Whether clients must sign in, whether listeners speak TLS, and whether there is an audit
+    log; `problem` says why it is not written."""
+
+    mode: str
+    tls: bool
+    audit: bool
+    problem: str | None = None
+
+
 class StatusInfo(msgspec.Struct, frozen=True):
     """What an operator asks first."""
 
@@ -77,17 +87,19 @@ class StatusInfo(msgspec.Struct, frozen=True):
     monitor: MonitorInfo
     archive: ArchiveInfo
     overlay: OverlayInfo | None
+    auth: AuthInfo
     disk: DiskInfo | None
 
 
 class TopicInfo(msgspec.Struct, frozen=True):
-    """A topic; '' is that of events which have none. The rate is of the last minute."""
+    """A topic; '' is that of events which have none. The rate is of the last minute. Only the name
+    is told to who may not read every event on it."""
 
     topic: str
-    events: int
-    events_per_s: float
-    last_seq: int
-    last_time: str
+    events: int | None
+    events_per_s: float | None
+    last_seq: int | None
+    last_time: str | None
 
 
 class TopicsPage(msgspec.Struct, frozen=True):

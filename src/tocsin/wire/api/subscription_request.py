@@ -10,10 +10,11 @@ from msgspec import UNSET
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import Filter
 from tocsin.event.instant import iso_duration_ns, rfc3339_ns
-from tocsin.event.subscription import BLACKBOARD, Change, Config, State
+from tocsin.event.subscription import BLACKBOARD, Change, Config, Owner, State
 from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api import members
-from tocsin.wire.cloudevents.webhook import parse_secret
+from tocsin.wire.api.sink_credential import Seal, read_credential
+from tocsin.wire.cloudevents.webhook import SIGNING, parse_secret
 
 PROTOCOLS = ("HTTP", "http", "GMA", "gma")
 CHANGEABLE_STATES = ("active", "paused")
@@ -28,11 +29,14 @@ AGE_S_MAX = 366 * 86_400.0
 
 _SUBSCRIPTION = ("sink", "protocol", "filters", "config", "expires")
 _BOX = ("filters", "config", "expires")
-_CHANGE = ("state", "expires", "filters", "config", "sink", "protocol")
+OWNER_CHARS_MAX = 200
+NOBODY = ("anonymous", "broker")  # that signs in
+_CHANGE = ("state", "expires", "filters", "config", "sink", "protocol", "owner")
 _PUSH_CONFIG = (
     "mode",
     "batch",
     "secret",
+    "credential",
     "attempts",
     "timeout_s",
     "backlog",
@@ -71,8 +75,8 @@ class NewSubscription(msgspec.Struct, frozen=True):
     expires_ns: int | None
 
 
-def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
-    """POST /subscriptions."""
+def read_subscription(body: bytes, now_ns: int, seal: Seal) -> NewSubscription:
+    """POST /subscriptions. `seal` is for what is secret in it."""
     asked = members.read_object(body)
     members.only_known(asked, _SUBSCRIPTION)
     if "sink" not in asked:
@@ -80,7 +84,7 @@ def read_subscription(body: bytes, now_ns: int) -> NewSubscription:
     sink = members.text("sink", asked["sink"])
     if "protocol" in asked:
         _check_protocol(members.choice("protocol", asked["protocol"], PROTOCOLS), sink)
-    return _new(asked, sink, _PUSH_CONFIG, now_ns)
+    return _new(asked, sink, _PUSH_CONFIG, now_ns, seal)
 
 
 def _protocol_of(sink: str | None) -> str:
@@ -103,11 +107,19 @@ def read_box(body: bytes, now_ns: int) -> NewSubscription:
     """POST /boxes."""
     asked = members.read_object(body)
     members.only_known(asked, _BOX)
-    return _new(asked, None, _BOX_CONFIG, now_ns)
+    return _new(asked, None, _BOX_CONFIG, now_ns, _nothing_secret)
+
+
+def _nothing_secret(text: str, about: str) -> str:
+    raise AssertionError("a box has no sink, and so no secrets")
 
 
 def _new(
-    asked: Mapping[str, object], sink: str | None, config_keys: tuple[str, ...], now_ns: int
+    asked: Mapping[str, object],
+    sink: str | None,
+    config_keys: tuple[str, ...],
+    now_ns: int,
+    seal: Seal,
 ) -> NewSubscription:
     filters, filter = _filters(asked.get("filters"))
     table = _config_table(asked.get("config"), config_keys)
@@ -115,17 +127,23 @@ def _new(
         sink=sink,
         filters=filters,
         filter=filter,
-        config=_config(table, _defaults(sink), _defaults(sink)),
+        config=_config(table, _defaults(sink), _defaults(sink), sink or "", seal),
         start=_start(table.get("from")),
         expires_ns=_expires_ns(asked.get("expires"), now_ns),
     )
 
 
 def read_change(
-    body: bytes, now_ns: int, was: Config, *, of_box: bool, sink_was: str | None = None
+    body: bytes,
+    now_ns: int,
+    was: Config,
+    *,
+    of_box: bool,
+    sink_was: str | None = None,
+    seal: Seal = _nothing_secret,
 ) -> Change:
     """PATCH /subscriptions/ID. In `config`, null sets back to the default; the rest stays, but for
-    a batch that meant something else at the former sink."""
+    a batch that meant something else at the former sink, and a credential that was for it."""
     asked = members.read_object(body)
     members.only_known(asked, _CHANGE)
     if not asked:
@@ -143,14 +161,33 @@ def read_change(
         table = _config_table(asked["config"], keys)
     if sink is not None and _protocol_of(sink) != _protocol_of(sink_was):
         table = {"batch": None, **table}
+    if sink is not None and sink != sink_was and was.credential is not None:
+        table = {"credential": None, **table}
     if table or "config" in asked:
-        config = _config(table, was, _defaults(sink or sink_was))
+        where = sink or sink_was or ""
+        config = _config(table, was, _defaults(where), where, seal)
     if "state" in asked:
         state = State(members.choice("state", asked["state"], CHANGEABLE_STATES))
     expires = _expires_ns(asked["expires"], now_ns) if "expires" in asked else UNSET
     return Change(
-        state=state, expires_ns=expires, filters=filters, filter=filter, sink=sink, config=config
+        state=state,
+        expires_ns=expires,
+        filters=filters,
+        filter=filter,
+        sink=sink,
+        config=config,
+        owner=_owner(asked["owner"]) if "owner" in asked else None,
     )
+
+
+def _owner(value: object) -> Owner:
+    """Somebody by name: from then on it has what the rules give them."""
+    name = members.text("owner", value)
+    if len(name) > OWNER_CHARS_MAX or not name.isprintable() or name != name.strip():
+        members.refuse("owner", "is not the name of a principal", "Give one, as in the rules.")
+    if name in NOBODY:
+        members.refuse("owner", f"is {name!r}, which nobody signs in as", "Name a principal.")
+    return Owner(name)
 
 
 def _filters(value: object) -> tuple[msgspec.Raw, Filter]:
@@ -173,7 +210,9 @@ def _config_table(value: object, known: tuple[str, ...]) -> dict[str, object]:
     return value
 
 
-def _config(table: Mapping[str, object], was: Config, defaults: Config) -> Config:
+def _config(
+    table: Mapping[str, object], was: Config, defaults: Config, sink: str, seal: Seal
+) -> Config:
     settings: dict[str, object] = {}
     for key, value in table.items():
         name = f"config.{key}"
@@ -186,8 +225,9 @@ def _config(table: Mapping[str, object], was: Config, defaults: Config) -> Confi
         elif key == "batch":
             settings[key] = members.whole(name, value, least=1, most=BATCH_MAX)
         elif key == "secret":
-            settings[key] = secret = members.text(name, value)
-            parse_secret(secret)
+            settings[key] = _sealed_secret(value, seal)
+        elif key == "credential":
+            settings[key] = read_credential(value, sink, seal)
         elif key == "attempts":
             settings[key] = members.whole(name, value, least=1, most=ATTEMPTS_MAX)
         elif key == "timeout_s":
@@ -197,6 +237,13 @@ def _config(table: Mapping[str, object], was: Config, defaults: Config) -> Confi
         elif key == "backlog_age_s":
             settings[key] = members.seconds(name, value, least=1, most=AGE_S_MAX)
     return msgspec.structs.replace(was, **settings)
+
+
+def _sealed_secret(value: object, seal: Seal) -> str:
+    """It stays when the sink changes, so that it is sealed for no sink of its own."""
+    secret = value if isinstance(value, str) else ""
+    parse_secret(secret)
+    return seal(secret, SIGNING)
 
 
 def _start(value: object) -> Start:

@@ -59,14 +59,17 @@ class MessagesPulled(msgspec.Struct, frozen=True):
     sequences: list[int]
     next: str
     dropped: int
+    withheld: int | msgspec.UnsetType = msgspec.UNSET  # for want of a right; for who may know
 
 
 class ConfigInfo(msgspec.Struct, frozen=True):
-    """What a subscriber set about delivery. Of a secret, only whether there is one."""
+    """What a subscriber set about delivery. Of a secret, only whether there is one; of a
+    credential, only its kind."""
 
     mode: str  # binary, structured or blackboard
     batch: int
     secret: bool
+    credential: Literal["bearer", "basic", "header"] | None
     attempts: int | None
     timeout_s: float | None
     backlog: int | None
@@ -77,6 +80,7 @@ class SubscriptionInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A subscription that pushes: what was asked for, and how it fares."""
 
     id: str
+    owner: str | None  # the principal that made it, or was given it; null of somebody unknown
     sink: str
     protocol: Literal["HTTP", "GMA"] = "HTTP"
     dialect: str  # of its messages: CloudEvents, a Web-services specification, GMA
@@ -94,17 +98,19 @@ class SubscriptionInfo(msgspec.Struct, frozen=True, kw_only=True):
     failed_attempts: int
     dead: int
     dropped: int
+    withheld: int | None  # for want of a right; null for who may not know
     last_error: str | None
     last_delivered: str | None
     next_attempt: str | None
     sink_state: SinkState
-    reached: list[str] | msgspec.UnsetType = msgspec.UNSET  # brokers whose events it gets, too
+    reached: dict[str, str] | msgspec.UnsetType = msgspec.UNSET  # brokers it holds at, since when
 
 
 class BoxInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A message box: what goes in, where it is fetched, and how much waits."""
 
     id: str
+    owner: str | None
     messages: str
     filters: msgspec.Raw
     config: ConfigInfo
@@ -116,7 +122,8 @@ class BoxInfo(msgspec.Struct, frozen=True, kw_only=True):
     behind: int
     lagging: bool
     dropped: int
-    reached: list[str] | msgspec.UnsetType = msgspec.UNSET
+    withheld: int | None
+    reached: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class SubscriptionsPage(msgspec.Struct, frozen=True):

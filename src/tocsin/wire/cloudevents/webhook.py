@@ -18,6 +18,9 @@ SECRET_BYTES_MAX = 64
 RATE_DIGITS_MAX = 9  # a billion requests a minute is no limit
 
 
+SIGNING = "signing"  # what a signing secret is sealed for
+
+
 def parse_secret(text: str) -> bytes:
     """The key that `whsec_...` stands for."""
     encoded = text.removeprefix(SECRET_PREFIX)

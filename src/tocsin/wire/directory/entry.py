@@ -7,6 +7,7 @@ from typing import Literal, get_args
 import msgspec
 
 from tocsin.event.event import Value
+from tocsin.event.subscription import Owner
 from tocsin.wire.gma.names import EventName
 
 Kind = Literal["producer", "consumer"]
@@ -46,6 +47,7 @@ class Entry(msgspec.Struct, frozen=True):
     registration: Registration
     registered_ns: int
     expires_ns: int | None
+    owner: Owner | None = None  # who registered it, if they had signed in
 
     def is_live(self, now_ns: int) -> bool:
         return self.expires_ns is None or now_ns < self.expires_ns
@@ -55,9 +57,11 @@ class Entry(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, expires_ns=now_ns + self.registration.lease_ns)
 
 
-def leased(entry_id: str, registration: Registration, now_ns: int) -> Entry:
+def leased(
+    entry_id: str, registration: Registration, now_ns: int, owner: Owner | None = None
+) -> Entry:
     """The entry of a registration that was accepted now."""
-    return Entry(entry_id, registration, now_ns, now_ns + registration.lease_ns)
+    return Entry(entry_id, registration, now_ns, now_ns + registration.lease_ns, owner)
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -84,10 +84,10 @@ class Cover(msgspec.Struct, frozen=True):
 class Discover(msgspec.Struct, frozen=True, tag="discover", kw_only=True):
     """A request on its way along matching advertisements, or with a cover to the cover's host.
 
-    Until `shared_until_ns` its answer may be given to requests that it covers; every broker on the
-    way keeps it until `expires_ns`. `first`: so many results are enough. `direct`: results go
-    straight to the host, which takes connections at `reply_to`. `attempt` is the sender's, a larger
-    one each time; answers repeat it.
+    Until `shared_until_ns` its answer may be given to requests that it covers, and never if that is
+    not after `issued_ns`; every broker on the way keeps it until `expires_ns`. `first`: so many
+    results are enough. `direct`: results go straight to the host, which takes connections at
+    `reply_to`. `attempt` is the sender's, a larger one each time; answers repeat it.
     """
 
     request_id: Id

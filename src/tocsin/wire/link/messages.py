@@ -106,6 +106,14 @@ class Behind(MessageBase, frozen=True):
     removed: Brokers = ()
 
 
+class PlacesKept(MessageBase, frozen=True):
+    """Where these brokers are, as the receiver has said, is on the disks of those, which are the
+    sender or behind it. Passed on to where each broker is."""
+
+    brokers: Brokers
+    at: Brokers
+
+
 class Advertise(MessageBase, frozen=True):
     """Events that pass this filter may come from the sender's side."""
 
@@ -248,6 +256,7 @@ Message = (
     | Heartbeat
     | HeartbeatReply
     | Behind
+    | PlacesKept
     | Advertise
     | Unadvertise
     | Subscribe

@@ -101,6 +101,13 @@ def _of_topic(event: Event) -> dict[str, Scalar]:
     return {name: held[name] for name in _KEPT_OF_TOPIC if name in held}
 
 
+def withheld_header(count: int | None) -> bytes:
+    """The header block with the number of messages that its owner had no right to, who may know."""
+    if not count:
+        return b""
+    return b'<t:Withheld xmlns:t="%b">%d</t:Withheld>' % (TOCSIN.encode(), count)
+
+
 def dropped_header(count: int) -> bytes:
     """The header block with the number of messages that a box dropped; empty if there are none."""
     if not count:

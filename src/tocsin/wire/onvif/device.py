@@ -16,7 +16,8 @@ DEVICE_PATH: Final = "/onvif/device_service"
 EVENTS_PATH: Final = "/onvif/event_service"
 VERSION: Final = (2, 60)  # of the specifications that the answers follow
 NAME: Final = "Tocsin"
-# Of the access class PRE_AUTH (ONVIF Core, access policy): clients ask these before they sign in.
+# Of the access class PRE_AUTH, which ONVIF Core gives in the section of each command: clients ask
+# these before they sign in. GetWsdlUrl and GetEndpointReference have it too, and are not here.
 BEFORE_SIGN_IN: Final = frozenset(
     {
         "GetServices",

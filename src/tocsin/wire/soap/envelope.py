@@ -34,8 +34,8 @@ from tocsin.wire.soap.names import (
 
 Element = etree._Element
 
-# Header blocks that we act on, or that we may pass over without doing the sender wrong: security
-# headers of cameras' clients ask for an authentication that the broker leaves to its transport.
+# Header blocks that we act on, or that we may pass over without doing the sender wrong: where
+# nobody needs to sign in, cameras' clients send security headers that nobody asked for.
 UNDERSTOOD: Final = frozenset(
     {*WSA_NAMESPACES, WSE04, WSE11, WSMAN, WSN10, WSRM10, WSRM11, WSSE, TOCSIN}
 )
@@ -146,7 +146,7 @@ def check_understood(envelope: Envelope, understood: frozenset[str] = UNDERSTOOD
         if block.get(f"{{{namespace}}}mustUnderstand", "0").strip() in ("1", "true")
         and split(block.tag)[0] not in understood
         and block.get(role, "") in ROLE_NEXT | ROLE_ULTIMATE
-        and not _is_reference(block)
+        and not is_reference(block)
     ]
     if unknown:
         names = ", ".join(split(block.tag)[1][:80] for block in unknown)
@@ -157,7 +157,7 @@ def check_understood(envelope: Envelope, understood: frozenset[str] = UNDERSTOOD
         )
 
 
-def _is_reference(block: Element) -> bool:
+def is_reference(block: Element) -> bool:
     """True for what we or another gave out in a reference and is echoed."""
     return any(block.get(f"{{{wsa}}}IsReferenceParameter") for wsa in WSA_NAMESPACES)
 

@@ -6,6 +6,7 @@ import msgspec
 
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import Filter
+from tocsin.event.subscription import Owner
 from tocsin.wire.soap.addressing import EndpointReference
 from tocsin.wire.soap.fault import escaped
 from tocsin.wire.soap.names import TOCSIN
@@ -29,6 +30,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     demand: bool = False
     created_ns: int = 0
     expires_ns: int | None = None
+    owner: Owner | None = None  # who registered, if they had signed in
 
     def is_over(self, now_ns: int) -> bool:
         return self.expires_ns is not None and self.expires_ns <= now_ns

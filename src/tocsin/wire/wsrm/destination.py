@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from tocsin.event.subscription import Owner
 from tocsin.wire.wsrm.faults import PeerVersions, closed, last_exceeded, rollover, unknown
 from tocsin.wire.wsrm.messages import NUMBER_MAX, Acknowledgement, Sequence
 from tocsin.wire.wsrm.ranges import NO_NUMBERS, Ranges, contains, count, highest, with_number
@@ -35,6 +36,7 @@ class Inbound(msgspec.Struct, frozen=True, kw_only=True):
     processed_to: int = 0  # higher numbers among the received are held
     last: int | None = None
     closed: bool = False
+    owner: Owner | None = None  # who began it, if they had signed in
 
 
 class Decision(Enum):

@@ -6,7 +6,7 @@ A topic that is no path of XML names cannot be an element, and so is in no tree.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -111,6 +111,14 @@ class TopicTree:
         fresh = {namespace for namespace, _ in steps if namespace} - self._namespaces
         has_names = len(self._namespaces) + len(fresh) <= NAMESPACES_MAX
         return self._nodes + missing <= self._nodes_max and has_names
+
+    def part(self, is_in: Callable[[str], bool]) -> TopicTree:
+        """The topics for whose path of local names this holds."""
+        part = TopicTree(self._nodes_max)
+        for steps in self.topics():
+            if is_in("/".join(name for _, name in steps)):
+                part.add(steps)
+        return part
 
     @property
     def namespaces(self) -> list[str]:

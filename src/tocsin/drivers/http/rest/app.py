@@ -12,6 +12,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tocsin.drivers.http.asgi import Application
+from tocsin.drivers.http.rest.access import access_routes
+from tocsin.drivers.http.rest.audit import audit_routes
 from tocsin.drivers.http.rest.blackboard import blackboard_routes
 from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.http.rest.deadletters import dead_letter_routes
@@ -24,11 +26,12 @@ from tocsin.drivers.http.rest.performance import performance_routes
 from tocsin.drivers.http.rest.resources import resource_routes
 from tocsin.drivers.http.rest.responses import refusal
 from tocsin.drivers.http.rest.runs.routes import run_routes
+from tocsin.drivers.http.rest.sign_in import sign_in_first, sign_in_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.status.operation import operation_routes
 from tocsin.drivers.http.rest.status.routes import status_routes
 from tocsin.drivers.http.rest.subscriptions import box_routes, subscription_routes
-from tocsin.errors import BadMethod, BadRequest, NoSuchPath, TocsinError
+from tocsin.errors import BadMethod, BadRequest, NoSuchPath, NotAllowed, TocsinError
 from tocsin.services.soap.paths import is_soap_path
 
 if TYPE_CHECKING:
@@ -51,8 +54,13 @@ def endpoints(context: RestContext, server: HttpServer) -> list[Endpoint]:
         *directory_routes(context.directory),
         *resource_routes(context.discovery, server),
         *overlay_routes(context.links),
+        *access_routes(port, context.access.service),
+        *audit_routes(port, context.access),
+        *sign_in_routes(
+            context.access.sign_in, is_secure=bool(context.settings.http.tls_certificate)
+        ),
         *performance_routes(context.performance),
-        *soap_document_routes(context.topics, context.addresses),
+        *soap_document_routes(port, context.topics, context.addresses),
         *operation_routes(context, server),
         *status_routes(context, server),
     ]
@@ -73,6 +81,8 @@ def application(context: RestContext, server: HttpServer) -> Application:
 
 
 async def _refused(request: Request, error: TocsinError) -> Response:
+    if isinstance(error, NotAllowed) and (page := sign_in_first(request, error)) is not None:
+        return page
     return refusal(error)
 
 

@@ -24,12 +24,12 @@ import pyarrow as pa
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tocsin.access.decision import Action
+from tocsin.access.decision import Action, Readable
 from tocsin.access.session import Session
 from tocsin.archive.catalog import Catalog, Piece, overlapping
 from tocsin.archive.facts import FactsReader
 from tocsin.archive.parquet_reader import read_selected
-from tocsin.archive.record import SCHEMA, to_batch
+from tocsin.archive.record import SCHEMA, to_batch, to_events
 from tocsin.archive.selection import NoSuchColumn, cut_to, select
 from tocsin.broker.log import Page, StoreReader
 from tocsin.drivers.http.rest.endpoint import session_in
@@ -186,7 +186,7 @@ class ArrowReader:
                 if is_checked:
                     async for _ in self._from_file(piece, wanted, reached, plan.through):
                         pass
-                async for batch in self._from_file(piece, wanted, reached, plan.through):
+                async for batch in self._readable(session, piece, wanted, reached, plan.through):
                     given += 1
                     yield batch
                 reached = piece.last
@@ -204,6 +204,24 @@ class ArrowReader:
                 self._port.runtime.note(
                     "error", "a damaged archive file is read from the log instead", why=str(error)
                 )
+
+    async def _readable(
+        self, session: Session, piece: Piece, wanted: pa.Schema, after: int, through: int
+    ) -> AsyncIterator[pa.RecordBatch]:
+        """What the session may read of a file. Its rights are looked at with each batch."""
+        if self._port.readable(session) is None:
+            async for batch in self._from_file(piece, wanted, after, through):
+                if self._port.readable(session) is not None:
+                    raise ShuttingDown("the rights have changed", remedy="Ask for the rest again.")
+                yield batch
+            return
+        # Whether an event may be read depends on all of it, whatever columns are wanted.
+        async for batch in self._from_file(piece, SCHEMA, after, through):
+            self._port.check(session, Action.READ, EVENTS)
+            readable = self._port.readable(session)
+            if readable is not None:
+                batch = await self._in_thread(partial(_part_of, batch, readable))
+            yield cut_to(batch, wanted)
 
     async def _from_file(
         self, piece: Piece, wanted: pa.Schema, after: int, through: int
@@ -224,8 +242,11 @@ class ArrowReader:
                 # Trimmed meanwhile. The archive has it by now, and gives it to who asks again.
                 raise ShuttingDown("the answer was broken off", remedy="Ask for the rest again.")
             after = page.next
-            if page.events:
-                yield await self._in_thread(partial(self._converted, page.events))
+            events, readable = page.events, self._port.readable(session)
+            if readable is not None:
+                events = [each for each in events if readable.has_event(each.event)]
+            if events:
+                yield await self._in_thread(partial(self._converted, events))
 
     def _converted(self, events: list[Stored]) -> pa.RecordBatch:
         if self._facts_reader is None:
@@ -293,6 +314,11 @@ def within_one_file(found: ReadPlan) -> ReadPlan:
     piece = found.pieces[0]
     end = piece.last if piece.first <= found.first else piece.first - 1
     return replace(found, through=min(found.through, end))
+
+
+def _part_of(batch: pa.RecordBatch, readable: Readable) -> pa.RecordBatch:
+    """Of these events those that may be read."""
+    return batch.filter(pa.array([readable.has_event(each.event) for each in to_events(batch)]))
 
 
 def _page(log: StoreReader, *, after: int, limit: int) -> Page:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.config import Settings
+from tocsin.drivers.access_control import AccessControl
 from tocsin.drivers.archive.archiver import Archiver
 from tocsin.drivers.clock_watch import ClockWatch
 from tocsin.drivers.disk_space import DiskSpace
@@ -27,6 +28,7 @@ class RestContext:
     """The port, the services above it, and what an operator asks about."""
 
     port: BrokerPort
+    access: AccessControl
     settings: Settings
     addresses: OwnAddresses
     subscriptions: Subscriptions

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tocsin.access.decision import Readable
 from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
@@ -58,8 +59,10 @@ def event_routes(port: BrokerPort, archiver: Archiver | None, server: HttpServer
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         filter = query.filter()
+        session = session_in(request)
+        readable = port.readable(session)
         found, reached, corrupt = await port.read(
-            session_in(request), "events", lambda log: _scan(log, after, limit, filter)
+            session, "events", lambda log: _scan(log, after, limit, filter, readable)
         )
         port.report_corrupt(corrupt)
         return answer(events_info(found, reached, corrupt, more=reached < port.head))
@@ -86,25 +89,29 @@ def _arrow_reader(port: BrokerPort, archiver: Archiver | None) -> ArrowReader:
 
 
 def _scan(
-    log: StoreReader, after: int, limit: int, filter: Filter
+    log: StoreReader, after: int, limit: int, filter: Filter, readable: Readable | None
 ) -> tuple[list[Stored], int, list[int]]:
-    """Events that pass the filter, how far was looked, and what could not be read on the way."""
+    """Events that pass the filter and may be read, how far was looked, and what was damaged on the
+    way."""
+    takes_all = filter == EVERYTHING and readable is None
     found: list[Stored] = []
     corrupt: list[int] = []
     reached, scanned = after, 0
     while len(found) < limit and scanned < SCANNED_MAX:
-        page_max = limit if filter == EVERYTHING else PAGE
+        page_max = limit if takes_all else PAGE
         page = log.read(reached, page_max, PAGE_BYTES)
         corrupt.extend(page.corrupt)
         scanned += len(page.events) + len(page.corrupt)
         if page.next <= reached or not (page.events or page.corrupt):
             return found, max(page.next, reached), corrupt
         for stored in page.events:
+            if readable is not None and not readable.has_event(stored.event):
+                continue
             if filter == EVERYTHING or matches(filter, stored.event):
                 found.append(stored)
                 if len(found) == limit:
                     return found, stored.seq, [seq for seq in corrupt if seq <= stored.seq]
         reached = page.next
-        if filter == EVERYTHING:
+        if takes_all:
             break
     return found, reached, corrupt

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, manages, reads, session_in
 from tocsin.drivers.http.rest.responses import answer, shown
-from tocsin.event.instant import rfc3339_or_none
+from tocsin.event.instant import rfc3339, rfc3339_or_none
 from tocsin.overlay.routing.views import EntryView
 from tocsin.services.link.service import LinkService
 from tocsin.services.link.views import OverlayInfo
@@ -68,7 +68,15 @@ def overlay_status(info: OverlayInfo) -> OverlayStatus:
 
 
 def _routes(entries: Iterable[EntryView]) -> list[RouteInfo]:
-    return [shown(RouteInfo, each, last_hop=each.last_hop or None) for each in entries]
+    return [
+        shown(
+            RouteInfo,
+            each,
+            last_hop=each.last_hop or None,
+            reached={broker: rfc3339(since_ns) for broker, since_ns in each.reached},
+        )
+        for each in entries
+    ]
 
 
 def _rounded(value: float | None) -> float | None:

@@ -43,6 +43,8 @@ def refusal(error: TocsinError, headers: Mapping[str, str] | None = None) -> Res
     wait_s = retry_after_s(error)
     if wait_s is not None:
         all_headers["retry-after"] = str(wait_s)
+    if error.http_status == 401:
+        all_headers["www-authenticate"] = 'Bearer realm="tocsin"'
     return Response(problem_json(error), error.http_status, all_headers, MEDIA_TYPE)
 
 

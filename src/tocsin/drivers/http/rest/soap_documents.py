@@ -7,10 +7,12 @@ from urllib.parse import parse_qs
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.topics import SeenTopics
-from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, reads
+from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, reads, session_in
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.errors import NoSuchPath
+from tocsin.services.soap.context import topics_for
 from tocsin.wire.wsdl import schema, services, wsdl
 from tocsin.wire.wstopics.tree import TopicTree
 from tocsin.wire.wstopics.write import topic_namespace, topic_set
@@ -28,7 +30,9 @@ _PATHS = (
 _NAMESPACES_LISTED = 10
 
 
-def soap_document_routes(topics_seen: SeenTopics, addresses: OwnAddresses) -> list[Endpoint]:
+def soap_document_routes(
+    port: BrokerPort, topics_seen: SeenTopics, addresses: OwnAddresses
+) -> list[Endpoint]:
     """What GET gives where POST takes SOAP."""
 
     async def document(request: Request) -> Response:
@@ -48,7 +52,10 @@ def soap_document_routes(topics_seen: SeenTopics, addresses: OwnAddresses) -> li
 
     async def topics(request: Request) -> Response:
         return Response(
-            _topics(topics_seen.tree(), request.query_params.get("namespace")),
+            _topics(
+                topics_for(port, session_in(request), topics_seen),
+                request.query_params.get("namespace"),
+            ),
             media_type="text/xml",
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import msgspec
 
@@ -34,9 +35,9 @@ from tocsin.wire.cloudevents.write import structured, structured_of
 
 
 def subscription_info(
-    view: SubscriptionView, reached: tuple[str, ...] | None = None
+    view: SubscriptionView, reached: Mapping[str, int] | None = None
 ) -> SubscriptionInfo:
-    """A subscription that pushes. `reached` are other brokers at which it holds by now."""
+    """A subscription that pushes. `reached`: since when it holds at which other brokers."""
     subscription = view.subscription
     assert subscription.sink is not None
     return _info(
@@ -70,23 +71,31 @@ def _dialect(subscription: Subscription) -> str:
     return f"{_SPECIFICATIONS[terms.spec]} {terms.form}, SOAP {terms.soap}, {addressing}"
 
 
-def box_info(view: SubscriptionView, reached: tuple[str, ...] | None = None) -> BoxInfo:
-    """A message box. `reached` are other brokers at which it holds by now."""
+def box_info(view: SubscriptionView, reached: Mapping[str, int] | None = None) -> BoxInfo:
+    """A message box. `reached`: since when it holds at which other brokers."""
     return _info(BoxInfo, view, reached, messages=f"/boxes/{view.subscription.id}/messages")
 
 
 def _info(
-    kind: type[View], view: SubscriptionView, reached: tuple[str, ...] | None, **own: object
+    kind: type[View], view: SubscriptionView, reached: Mapping[str, int] | None, **own: object
 ) -> View:
     subscription = view.subscription
     config = subscription.config
-    own |= {} if reached is None else {"reached": reached}
+    if reached is not None:
+        own["reached"] = {broker: rfc3339(since_ns) for broker, since_ns in reached.items()}
+    own["withheld"] = view.withheld if view.tells_withheld else None
     return shown(
         kind,
         view,
         subscription,
-        config=shown(ConfigInfo, config, secret=config.secret is not None),
+        config=shown(
+            ConfigInfo,
+            config,
+            secret=config.secret is not None,
+            credential=None if config.credential is None else config.credential.kind,
+        ),
         state=subscription.state.value,
+        owner=None if subscription.owner is None else subscription.owner.name,
         created=rfc3339(subscription.created_ns),
         expires=rfc3339_or_none(subscription.expires_ns),
         **own,
@@ -111,6 +120,7 @@ def pulled_info(pulled: Pulled) -> MessagesPulled:
         sequences=[stored.seq for stored in pulled.events],
         next=pulled.next,
         dropped=pulled.dropped,
+        withheld=msgspec.UNSET if pulled.withheld is None else pulled.withheld,
     )
 
 

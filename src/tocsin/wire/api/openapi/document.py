@@ -10,6 +10,7 @@ import msgspec
 from tocsin import __version__
 from tocsin.wire.api import arrow
 from tocsin.wire.api.estimate_request import EstimateRequest
+from tocsin.wire.api.openapi.access_operations import ACCESS_OPERATIONS, ACCESS_REQUESTS
 from tocsin.wire.api.openapi.broker_operations import BROKER_OPERATIONS
 from tocsin.wire.api.openapi.operation import (
     REFERENCE,
@@ -44,7 +45,12 @@ _ARROW_HEADERS = {
 
 def description() -> Json:
     """The document at /openapi.json."""
-    operations = (*BROKER_OPERATIONS, *RESOURCE_OPERATIONS, *RUN_OPERATIONS)
+    operations = (
+        *BROKER_OPERATIONS,
+        *ACCESS_OPERATIONS,
+        *RESOURCE_OPERATIONS,
+        *RUN_OPERATIONS,
+    )
     paths: Json = {}
     for each in operations:
         paths.setdefault(each.path, {})[each.method] = _described(each)
@@ -138,4 +144,4 @@ def _schemas(operations: tuple[Operation, ...]) -> Json:
         schemas[name]["required"] = list(schemas[name]["properties"])
         for member in schemas[name]["properties"].values():
             member.pop("default", None)
-    return {**schemas, **REQUESTS, **RESOURCE_REQUESTS}
+    return {**schemas, **REQUESTS, **RESOURCE_REQUESTS, **ACCESS_REQUESTS}

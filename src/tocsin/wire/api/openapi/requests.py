@@ -24,6 +24,10 @@ _EXPIRES: Json = {
     "type": ["string", "null"],
     "description": "an RFC 3339 time, or an ISO 8601 duration from now; null is never",
 }
+_OWNER: Json = {
+    "type": "string",
+    "description": "the principal that it is given to, by who may manage it",
+}
 _KEEPING: Json = {
     "backlog": {**whole(1), "description": "waiting events kept; the oldest are dropped first"},
     "backlog_age_s": {"type": "number", "description": "how old a waiting event may become"},
@@ -34,10 +38,31 @@ _FROM: Json = {
         "description": "begin after this sequence number, or with this time",
     }
 }
+_CREDENTIAL: Json = {
+    "type": ["object", "null"],
+    "description": "what the sink wants to see with each request: sealed, and never shown",
+    "properties": {
+        "bearer": {"type": "string"},
+        "basic": {
+            "type": "object",
+            "properties": {"user": {"type": "string"}, "password": {"type": "string"}},
+            "required": ["user", "password"],
+        },
+        "header": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "value": {"type": "string"}},
+            "required": ["name", "value"],
+        },
+    },
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": False,
+}
 _PUSHING: Json = {
     "mode": {"enum": ["binary", "structured", "blackboard"]},
     "batch": {**whole(1, 1000), "description": "events in one POST"},
     "secret": {"type": "string", "description": "a Standard Webhooks secret, whsec_..."},
+    "credential": _CREDENTIAL,
     "attempts": whole(1, 100),
     "timeout_s": {"type": "number", "minimum": 0.1, "maximum": 300},
     **_KEEPING,
@@ -66,6 +91,7 @@ REQUESTS: Json = {
             "filters": FILTERS,
             "config": _object(_PUSHING),
             "expires": _EXPIRES,
+            "owner": _OWNER,
         }
     ),
     "BoxRequest": _object(
@@ -77,6 +103,7 @@ REQUESTS: Json = {
             "filters": FILTERS,
             "config": _object(_KEEPING),
             "expires": _EXPIRES,
+            "owner": _OWNER,
         }
     ),
     "RegistrationRequest": _object(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.drivers.http.rest.endpoint import Endpoint, reads
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.monitor.provenance import FORMATS, provenance
 from tocsin.errors import BadRequest
@@ -28,13 +28,19 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
     async def left(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        found = await monitor.ask(lambda ask, now_ns: ask.estimates.estimate(run_id, now_ns))
+        session = session_in(request)
+        found = await monitor.ask_for(
+            session, lambda ask, now_ns: ask.estimates.estimate(run_id, now_ns)
+        )
         return answer(found)
 
     async def side_by_side(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        found, reason = await monitor.ask(lambda ask, now_ns: ask.estimates.hints(run_id, now_ns))
+        session = session_in(request)
+        found, reason = await monitor.ask_for(
+            session, lambda ask, now_ns: ask.estimates.hints(run_id, now_ns)
+        )
         return answer(HintList(hints=found, reason=reason))
 
     async def unstarted(request: Request) -> Response:
@@ -61,12 +67,17 @@ def estimate_routes(monitor: Monitor) -> list[Endpoint]:
         query = Query.parse(request.scope["query_string"], ("format",))
         run_id = request.path_params["id"]
         form = query.choice("format", DEFAULT_FORMAT, tuple(FORMATS))
-        content = await monitor.ask(lambda ask, now_ns: provenance(ask, run_id, now_ns, form))
+        session = session_in(request)
+        content = await monitor.ask_for(
+            session, lambda ask, now_ns: provenance(ask, run_id, now_ns, form)
+        )
         return Response(content, headers={"content-type": FORMATS[form], **_name(form)})
 
+    # What other runs took goes into these.
+    learned = reads("run/{id}", "estimates")
     return [
-        Endpoint("GET", "/runs/{id:path}/estimate", left, reads("run/{id}")),
-        Endpoint("GET", "/runs/{id:path}/hints", side_by_side, reads("run/{id}")),
+        Endpoint("GET", "/runs/{id:path}/estimate", left, learned),
+        Endpoint("GET", "/runs/{id:path}/hints", side_by_side, learned),
         Endpoint("GET", "/runs/{id:path}/provenance", provenance_of, reads("run/{id}")),
         Endpoint("GET", "/workflows/{name:path}/estimate", unstarted, reads("workflow/{name}")),
         Endpoint("POST", "/estimates", planned, reads("estimates")),

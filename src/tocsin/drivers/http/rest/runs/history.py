@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.drivers.http.rest.endpoint import Endpoint, reads
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.monitor.change_queries import VERSIONS_PAGE
 from tocsin.errors import NoSuchRun
@@ -43,18 +43,6 @@ def history_routes(monitor: Monitor) -> list[Endpoint]:
             raise _never_ended(kind, await monitor.ask(lambda ask, _: ask.history.names()))
         return answer(record)
 
-    async def compare(request: Request) -> Response:
-        Query.parse(request.scope["query_string"], ())
-        one, other = request.path_params["id"], request.path_params["other"]
-        found = await monitor.ask(lambda ask, now_ns: ask.changes.compare(one, other, now_ns))
-        return answer(found)
-
-    async def changes(request: Request) -> Response:
-        Query.parse(request.scope["query_string"], ())
-        run_id = request.path_params["id"]
-        found = await monitor.ask(lambda ask, now_ns: ask.changes.changes(run_id, now_ns))
-        return answer(found)
-
     async def versions(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("limit", "after"))
         name = request.path_params["name"]
@@ -72,16 +60,40 @@ def history_routes(monitor: Monitor) -> list[Endpoint]:
         return answer(WorkflowChanges(changes=found))
 
     return [
-        Endpoint(
-            "GET", "/runs/{id:path}/compare/{other:path}", compare, reads("run/{id}", "run/{other}")
-        ),
-        Endpoint("GET", "/runs/{id:path}/changes", changes, reads("run/{id}")),
+        *_between_runs(monitor),
         Endpoint("GET", "/activities", types, reads("activity/*")),
         Endpoint("GET", "/activities/{type:path}", history, reads("activity/{type}")),
         Endpoint("GET", "/workflows/{name:path}/versions", versions, reads("workflow/{name}")),
         Endpoint(
             "GET", "/workflows/{name:path}/changes", workflow_changes, reads("workflow/{name}")
         ),
+    ]
+
+
+def _between_runs(monitor: Monitor) -> list[Endpoint]:
+    async def compare(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        one, other = request.path_params["id"], request.path_params["other"]
+        session = session_in(request)
+        found = await monitor.ask_for(
+            session, lambda ask, now_ns: ask.changes.compare(one, other, now_ns)
+        )
+        return answer(found)
+
+    async def changes(request: Request) -> Response:
+        Query.parse(request.scope["query_string"], ())
+        run_id = request.path_params["id"]
+        session = session_in(request)
+        found = await monitor.ask_for(
+            session, lambda ask, now_ns: ask.changes.changes(run_id, now_ns)
+        )
+        return answer(found)
+
+    return [
+        Endpoint(
+            "GET", "/runs/{id:path}/compare/{other:path}", compare, reads("run/{id}", "run/{other}")
+        ),
+        Endpoint("GET", "/runs/{id:path}/changes", changes, reads("run/{id}")),
     ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.drivers.http.rest.endpoint import Endpoint, reads
+from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer, shown
 from tocsin.drivers.http.rest.runs.estimates import estimate_routes
 from tocsin.drivers.http.rest.runs.files import file_routes
@@ -63,7 +63,8 @@ def routes(monitor: Monitor) -> list[Endpoint]:
         )
         state = _choice(query, "state", RUN_STATES)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        records, following = await monitor.ask(
+        records, following = await monitor.ask_for(
+            session_in(request),
             lambda ask, now_ns: ask.runs.runs(
                 now_ns,
                 state=state,
@@ -71,21 +72,26 @@ def routes(monitor: Monitor) -> list[Endpoint]:
                 engine=query.text("engine"),
                 limit=limit,
                 after=query.text("after"),
-            )
+            ),
         )
         return answer(RunsPage(runs=records, next=following))
 
     async def show(request: Request) -> Response:
         Query.parse(request.scope["query_string"], ())
         run_id = request.path_params["id"]
-        return answer(await monitor.ask(lambda ask, now_ns: ask.runs.run(run_id, now_ns)))
+        return answer(
+            await monitor.ask_for(
+                session_in(request), lambda ask, now_ns: ask.runs.run(run_id, now_ns)
+            )
+        )
 
     async def activities(request: Request) -> Response:
         query = Query.parse(request.scope["query_string"], ("state", "type", "limit", "after"))
         run_id = request.path_params["id"]
         state = _choice(query, "state", ACTIVITY_STATES)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
-        records, following = await monitor.ask(
+        records, following = await monitor.ask_for(
+            session_in(request),
             lambda ask, now_ns: ask.runs.activities(
                 run_id,
                 now_ns,
@@ -93,7 +99,7 @@ def routes(monitor: Monitor) -> list[Endpoint]:
                 kind=query.text("type"),
                 limit=limit,
                 after=query.text("after"),
-            )
+            ),
         )
         return answer(ActivitiesPage(activities=records, next=following))
 
@@ -115,8 +121,9 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
         query = Query.parse(request.scope["query_string"], ("last", "activity"))
         run_id = request.path_params["id"]
         last = query.number("last", LIMIT_DEFAULT, least=1, most=EVENTS_MAX)
-        found = await monitor.ask(
-            lambda ask, _: ask.runs.events(run_id, last=last, activity=query.text("activity"))
+        found = await monitor.ask_for(
+            session_in(request),
+            lambda ask, _: ask.runs.events(run_id, last=last, activity=query.text("activity")),
         )
         return answer(MessageList(events=found))
 
@@ -124,7 +131,11 @@ def _event_routes(monitor: Monitor) -> list[Endpoint]:
         query = Query.parse(request.scope["query_string"], ("last",))
         run_id = request.path_params["id"]
         last = query.number("last", BEFORE_DEFAULT, least=0, most=BEFORE_MAX)
-        return answer(await monitor.ask(lambda ask, now_ns: _why(ask, run_id, now_ns, last)))
+        return answer(
+            await monitor.ask_for(
+                session_in(request), lambda ask, now_ns: _why(ask, run_id, now_ns, last)
+            )
+        )
 
     return [
         Endpoint("GET", "/runs/{id:path}/events", events, reads("run/{id}")),

@@ -12,6 +12,7 @@ from prometheus_client.exposition import choose_encoder
 
 from tocsin.access.session import Session
 from tocsin.broker.subscriber import SubscriptionView
+from tocsin.drivers.http.rest.status.access_metrics import access_metrics
 from tocsin.drivers.http.rest.status.overlay_metrics import overlay_metrics
 from tocsin.drivers.http.rest.views import overlay_shown, views_shown
 from tocsin.monitor.end_states import ENDED_RUN
@@ -40,6 +41,10 @@ _COUNTERS: Final = {
     "streamed": ("events_streamed", "Events written to open streams."),
     "pulled": ("events_pulled", "Events handed out of message boxes."),
     "filters_skipped": ("filters_skipped", "XPath filters not evaluated for an event: too costly."),
+    "withheld": (
+        "events_withheld",
+        "Events that somebody asked for, and had no right to.",
+    ),
     "dropped": ("events_dropped", "Events dropped because of a subscription's own limit."),
     "read_back": ("events_read_back", "Events read from the log for subscribers that were behind."),
     "soap_unverified": (
@@ -79,6 +84,7 @@ class Collector:
             "Publishes refused as invalid, over a limit, or of a foreign origin.",
             value=self._server.unreadable,
         )
+        yield from access_metrics(context.access)
         performance = context.performance
         yield CounterMetricFamily(
             "tocsin_performance_events",

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin import __version__
+from tocsin.access.decision import Readable
 from tocsin.access.session import Session
 from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount, TopicCounts
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
@@ -25,6 +26,7 @@ from tocsin.event.wildcards import without_foreign_wildcards
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.status_views import (
     ArchiveInfo,
+    AuthInfo,
     BehindInfo,
     DiskInfo,
     LogInfo,
@@ -58,9 +60,11 @@ def status_routes(context: RestContext, server: HttpServer) -> list[Endpoint]:
         pattern = None if text is None else _pattern(text)
         sort = query.choice("sort", "topic", SORTS)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=TOPICS_MAX)
-        read = partial(context.port.read, session_in(request), "topics")
+        session = session_in(request)
+        read = partial(context.port.read, session, "topics")
         await context.topics.counts.look_back(context.port.first, read)
-        return answer(_topics(context.topics.counts, pattern, sort, limit))
+        readable = context.port.readable(session, "topics")
+        return answer(_topics(context.topics.counts, pattern, sort, limit, readable))
 
     return [
         Endpoint("GET", "/status", status, reads("status")),
@@ -74,25 +78,50 @@ def _pattern(text: str) -> TopicPattern:
     return pattern
 
 
-def _topics(counts: TopicCounts, pattern: TopicPattern | None, sort: str, limit: int) -> TopicsPage:
+def _topics(
+    counts: TopicCounts,
+    pattern: TopicPattern | None,
+    sort: str,
+    limit: int,
+    readable: Readable | None,
+) -> TopicsPage:
+    """Of the topics those that the caller may know of."""
     now_ns = time.time_ns()
-    found = [each for each in counts.topics() if pattern is None or pattern.matches(each.topic)]
-    _sort(found, sort, now_ns)
+    found = [
+        each
+        for each in counts.topics()
+        if (pattern is None or pattern.matches(each.topic))
+        and (readable is None or readable.has_topic(each.topic))
+    ]
+    counted = [each for each in found if _is_counted(each, readable)]
+    _sort(counted, sort, now_ns)
+    infos = [_info(each, now_ns) for each in counted]
+    if len(counted) < len(found):
+        names = {each.topic for each in found} - {each.topic for each in counted}
+        infos += [TopicInfo(name, None, None, None, None) for name in sorted(names)]
+        if sort == "topic":
+            infos.sort(key=lambda each: each.topic)
     return TopicsPage(
-        [
-            TopicInfo(
-                each.topic,
-                each.events,
-                round(each.rate.per_s(now_ns), 3),
-                each.last_seq,
-                rfc3339(each.last_ns),
-            )
-            for each in found[:limit]
-        ],
+        infos[:limit],
         more=len(found) > limit,
         counted_from=counts.counted_from,
         topics_max=TOPICS_MAX,
-        forgotten=counts.forgotten,
+        forgotten=counts.forgotten if readable is None else 0,
+    )
+
+
+def _is_counted(count: TopicCount, readable: Readable | None) -> bool:
+    """How many events there are, and when the last one came, is for who may read them all."""
+    return readable is None or readable.has_all_on("topics", frozenset({count.topic}))
+
+
+def _info(count: TopicCount, now_ns: int) -> TopicInfo:
+    return TopicInfo(
+        count.topic,
+        count.events,
+        round(count.rate.per_s(now_ns), 3),
+        count.last_seq,
+        rfc3339(count.last_ns),
     )
 
 
@@ -134,7 +163,18 @@ def _status(context: RestContext, server: HttpServer, session: Session) -> Statu
         monitor=_monitor(context.monitor),
         archive=_archive(context.archiver),
         overlay=_overlay(overlay_shown(context.links, session)),
+        auth=_auth(context),
         disk=_disk(context.settings.log.directory),
+    )
+
+
+def _auth(context: RestContext) -> AuthInfo:
+    access = context.access
+    return AuthInfo(
+        mode="open" if access.sign_in is None else "required",
+        tls=bool(context.settings.http.tls_certificate),
+        audit=access.audit is not None,
+        problem=next(iter(access.complaints()), None),
     )
 
 

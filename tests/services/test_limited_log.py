@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.services.performance.limited_log import LINE_S, LINES_MAX, LimitedLog
+from tocsin.services.limited_log import LINE_S, LINES_MAX, LimitedLog
 
 
 class Runtime:

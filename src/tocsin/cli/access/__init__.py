@@ -1,0 +1,1 @@
+"""What `tocsin access` shows that takes more than one call."""

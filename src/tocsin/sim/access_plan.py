@@ -1,0 +1,76 @@
+"""AccessPlan: who there is in a world with access, and what they are granted from the start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from tocsin.sim.rights import (
+    EVERYTHING,
+    PUBLISH,
+    READ,
+    SUBSCRIBE,
+    Right,
+    draw_actions,
+    draw_right,
+)
+
+ACCESS_SHARE = 1 / 6  # of those worlds whose brokers neither are linked nor share a log
+NAMES = ("ann", "bob", "eve", "tom")
+GROUPS = ("labs", "guests")
+CHAIN = "chain"  # the broker that pushes into this one
+USUAL = frozenset((PUBLISH, SUBSCRIBE, READ))
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsRule:
+    """A rule of the settings file: for one principal, or a group."""
+
+    id: str
+    right: Right
+    principal: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AccessPlan:
+    """Of one broker."""
+
+    members: dict[str, frozenset[str]]  # of the groups in the settings file
+    rules: tuple[SettingsRule, ...]
+    by_openid: frozenset[str]  # who signs in with another issuer's tokens
+    changes: int  # of rights and credentials, while clients are at work
+
+
+def has_access(seed: int) -> bool:
+    return Random(f"access {seed}").random() < ACCESS_SHARE
+
+
+def draw_access(random: Random) -> AccessPlan:
+    members = {
+        group: frozenset(name for name in NAMES if random.random() < 0.4) for group in GROUPS
+    }
+    rules: list[SettingsRule] = [
+        SettingsRule("0", Right(frozenset((PUBLISH,)), EVERYTHING), principal=CHAIN)
+    ]
+    for name in NAMES:
+        if random.random() < 0.4:
+            right = Right(USUAL, EVERYTHING)
+        elif random.random() < 0.8:
+            right = draw_right(random, draw_actions(random))
+        else:
+            continue
+        rules.append(SettingsRule(str(len(rules)), right, principal=name))
+    for group in GROUPS:
+        if random.random() < 0.6:
+            right = draw_right(random, draw_actions(random))
+            rules.append(SettingsRule(str(len(rules)), right, group=group))
+    if random.random() < 0.2:
+        right = draw_right(random, draw_actions(random))
+        rules.append(SettingsRule(str(len(rules)), right, principal="anonymous"))
+    return AccessPlan(
+        members=members,
+        rules=tuple(rules),
+        by_openid=frozenset(name for name in NAMES if random.random() < 0.3),
+        changes=random.choice((4, 10, 20)),
+    )

@@ -1,0 +1,448 @@
+"""The keys of issuers are read from the issuers, and kept fresh, while they behave and when not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from access.issuer import Answer, OpenIdIssuer, SigningKey
+from tocsin.access.issuer import Issuer
+from tocsin.access.openid import OpenId
+from tocsin.drivers.openid_keys import DISCOVERY, OpenIdKeys, RefreshOptions
+from tocsin.errors import BadSetting, NotSignedIn
+
+KEYS = "/keys"
+# As short as a test needs: asked by itself once in a while, and never twice within `pause_s`.
+QUICK = RefreshOptions(every_s=30.0, pause_s=0.05, timeout_s=1.0, start_s=3.0)
+
+
+class Notes(list[tuple[str, str, dict[str, Any]]]):
+    """What was written to the log."""
+
+    def __call__(self, level: str, message: str, **fields: Any) -> None:
+        self.append((level, message, fields))
+
+    def reasons(self) -> list[str]:
+        return [fields["reason"] for level, _, fields in self if level == "warning"]
+
+
+@asynccontextmanager
+async def reading(
+    *issuers: Issuer, notes: Notes | None = None, options: RefreshOptions = QUICK
+) -> AsyncIterator[OpenIdKeys]:
+    keys = OpenIdKeys(issuers, notes if notes is not None else Notes(), options)
+    await keys.start()
+    try:
+        yield keys
+    finally:
+        await keys.close()
+
+
+async def until(true: Callable[[], bool], within_s: float = 10.0) -> None:
+    deadline = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < deadline, "it did not become so"
+        await asyncio.sleep(0.01)
+
+
+def signs_in(openid: OpenId, token: str) -> bool:
+    try:
+        openid.sign_in(token, time.time_ns())
+    except NotSignedIn:
+        return False
+    return True
+
+
+@pytest.fixture
+def issuer() -> Iterator[OpenIdIssuer]:
+    with OpenIdIssuer() as running:
+        yield running
+
+
+def named(issuer: OpenIdIssuer, **more: Any) -> Issuer:
+    return Issuer(issuer=issuer.url, audience="tocsin", **more)
+
+
+def why_none(issuer: OpenIdIssuer, **options: Any) -> str:
+    """Why an issuer's keys are not taken."""
+    notes = Notes()
+    told = {"pause_s": 5.0, "timeout_s": 1.0, "start_s": 3.0} | options
+
+    async def start() -> None:
+        async with reading(named(issuer), notes=notes, options=RefreshOptions(**told)) as keys:
+            assert keys.of(issuer.url) is None
+
+    uvloop.run(start())
+    [reason] = notes.reasons()
+    return str(reason)
+
+
+def test_after_the_start_the_first_token_signs_in(issuer: OpenIdIssuer) -> None:
+    async def go() -> None:
+        async with reading(named(issuer)) as keys:
+            openid = OpenId([named(issuer)], keys)
+            principal, _ = openid.sign_in(issuer.token("bob", groups=["ops"]), time.time_ns())
+            assert principal.name == "bob"
+            assert principal.groups == {"ops"}
+        assert issuer.asked == [DISCOVERY, KEYS]
+
+    uvloop.run(go())
+
+
+def test_an_address_with_a_path_or_a_slash_at_its_end_is_asked_below_it() -> None:
+    with OpenIdIssuer() as issuer:
+        for path in ("/", "/realms/lab"):
+            issuer.document["issuer"] = url = issuer.url + path
+            expected = path.rstrip("/") + DISCOVERY
+            issuer.answers[expected] = Answer(body=json.dumps(issuer.discovery()).encode())
+
+            async def go(url: str = url) -> None:
+                async with reading(Issuer(url, "tocsin")) as keys:
+                    assert keys.of(url) is not None
+
+            uvloop.run(go())
+            assert issuer.asked.pop(0) == expected
+            issuer.asked.clear()
+
+
+def test_a_new_key_is_used_soon_and_an_old_one_no_more(issuer: OpenIdIssuer) -> None:
+    async def go() -> None:
+        async with reading(named(issuer)) as keys:
+            openid = OpenId([named(issuer)], keys)
+            old = issuer.token()
+            assert signs_in(openid, old)
+
+            issuer.rotate(keeps_old=True)
+            new = issuer.token()
+            assert not signs_in(openid, new)
+            await until(lambda: signs_in(openid, new))
+            assert signs_in(openid, old)
+
+            issuer.rotate()
+            last = issuer.token()
+            await until(lambda: signs_in(openid, last))
+            assert not signs_in(openid, new)
+            assert not signs_in(openid, old)
+
+    uvloop.run(go())
+
+
+def test_tokens_with_invented_keys_do_not_make_us_ask_more_often(issuer: OpenIdIssuer) -> None:
+    slow = RefreshOptions(pause_s=0.5, timeout_s=1.0)
+    stranger = SigningKey("ES256")
+
+    async def go() -> None:
+        async with reading(named(issuer), options=slow) as keys:
+            openid = OpenId([named(issuer)], keys)
+            began = time.monotonic()
+            while time.monotonic() - began < 1.7:
+                token = stranger.token(issuer.claims(), kid=str(time.monotonic_ns()))
+                assert not signs_in(openid, token)
+                await asyncio.sleep(0.005)
+        assert issuer.asked.count(KEYS) <= 4  # at 0, 0.5, 1 and 1.5 s
+
+    uvloop.run(go())
+
+
+def test_keys_are_read_again_by_themselves(issuer: OpenIdIssuer) -> None:
+    often = RefreshOptions(every_s=0.1, pause_s=0.05)
+
+    async def go() -> None:
+        async with reading(named(issuer), options=often) as keys:
+            first = keys.of(issuer.url)
+            await until(lambda: issuer.asked.count(KEYS) >= 3)
+            assert keys.of(issuer.url) is first  # the same keys are the same object
+            issuer.rotate()
+            await until(lambda: keys.of(issuer.url) is not first)
+
+    uvloop.run(go())
+
+
+def test_while_the_issuer_is_away_its_last_keys_stay_and_that_is_noted_once() -> None:
+    issuer, notes = OpenIdIssuer().start(), Notes()
+    often = RefreshOptions(every_s=0.1, pause_s=0.05, timeout_s=1.0)
+
+    async def go() -> None:
+        async with reading(named(issuer), notes=notes, options=often) as keys:
+            openid, token = OpenId([named(issuer)], keys), issuer.token()
+            issuer.stop()
+            await until(lambda: bool(notes.reasons()))
+            await asyncio.sleep(0.3)
+            assert signs_in(openid, token)
+            assert signs_in(openid, issuer.token("carol"))
+            [reason] = notes.reasons()
+            assert "connection refused" in reason
+            issuer.start()
+            await until(lambda: "again" in notes[-1][1])
+            assert signs_in(openid, token)
+
+    try:
+        uvloop.run(go())
+    finally:
+        issuer.stop()
+
+
+def test_an_issuer_that_is_away_at_the_start_is_used_when_it_comes() -> None:
+    issuer, notes = OpenIdIssuer().start(), Notes()
+    issuer.stop()
+
+    async def go() -> None:
+        async with reading(named(issuer), notes=notes) as keys:
+            openid = OpenId([named(issuer)], keys)
+            assert not signs_in(openid, issuer.token())
+            assert "nobody can sign in" in notes[-1][1]
+            issuer.start()
+            await until(lambda: signs_in(openid, issuer.token()))
+
+    try:
+        uvloop.run(go())
+    finally:
+        issuer.stop()
+
+
+def test_the_start_waits_only_so_long_for_a_slow_issuer(issuer: OpenIdIssuer) -> None:
+    issuer.answers[DISCOVERY] = Answer(delay_s=2.0)
+    options = RefreshOptions(timeout_s=10.0, start_s=0.3)
+
+    async def go() -> None:
+        began = time.monotonic()
+        async with reading(named(issuer), options=options) as keys:
+            assert time.monotonic() - began < 1.5
+            assert keys.of(issuer.url) is None
+
+    uvloop.run(go())
+
+
+def test_an_issuer_that_is_slow_delays_no_other(issuer: OpenIdIssuer) -> None:
+    with OpenIdIssuer() as slow:
+        slow.answers[KEYS] = Answer(body=b" " * 1000, byte_pause_s=0.05)
+
+        async def go() -> None:
+            one, other = named(slow, prefix="a:"), named(issuer, prefix="b:")
+            async with reading(one, other) as keys:
+                assert keys.of(issuer.url) is not None
+                assert keys.of(slow.url) is None
+
+        uvloop.run(go())
+
+
+def test_nobody_waits_for_an_issuer_to_sign_in(issuer: OpenIdIssuer) -> None:
+    async def go() -> None:
+        async with reading(named(issuer)) as keys:
+            openid, good = OpenId([named(issuer)], keys), issuer.token()
+            issuer.answers[DISCOVERY] = Answer(delay_s=0.8)
+            stranger = SigningKey("ES256").token(issuer.claims())
+            began = time.monotonic()
+            for _ in range(20):
+                assert not signs_in(openid, stranger)
+                assert signs_in(openid, good)
+                await asyncio.sleep(0.005)
+            assert time.monotonic() - began < 0.7
+            issuer.answers.clear()
+
+    uvloop.run(go())
+
+
+# Issuers that misbehave
+
+
+def test_an_issuer_that_drips_is_cut_off(issuer: OpenIdIssuer) -> None:
+    issuer.answers[KEYS] = Answer(body=b" " * 1000, byte_pause_s=0.1)
+    assert "within 0.5 s" in why_none(issuer, timeout_s=0.5)
+
+
+def test_a_key_set_that_is_too_large_is_not_read(issuer: OpenIdIssuer) -> None:
+    issuer.answers[KEYS] = Answer(body=b" " * (600 << 10))
+    assert "over 524288 bytes" in why_none(issuer)
+    chunks = b"1\r\n \r\n" * (600 << 10)
+    issuer.answers[KEYS] = Answer(body=chunks, headers={"transfer-encoding": "chunked"})
+    assert "over 524288 bytes" in why_none(issuer)
+
+
+def test_a_key_set_with_too_many_keys_is_not_read(issuer: OpenIdIssuer) -> None:
+    issuer.published = [issuer.key.public] * 101
+    assert "101 keys" in why_none(issuer)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("path", [DISCOVERY, KEYS])
+def test_a_redirect_is_not_followed(issuer: OpenIdIssuer, status: int, path: str) -> None:
+    with OpenIdIssuer(key=SigningKey("ES256")) as other:
+        other.document["issuer"] = issuer.url
+        issuer.answers[path] = Answer(status, headers={"location": f"{other.url}{path}"})
+        assert "redirects" in why_none(issuer)
+        assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [None, 5, "", "keys", "http://example.org/keys", "file:///etc/passwd", "ftp://127.0.0.1/k",
+     "https://user:pw@example.org/", "http://127.0.0.1.example.org/", "https://a b/", "https:///k",
+     "http://127.0.0.1:99999/", "http://10.0.0.1/keys", "https://example.org/\r\nx: y"],
+)  # fmt: skip
+def test_keys_are_read_from_https_or_this_machine_only(
+    issuer: OpenIdIssuer, address: object
+) -> None:
+    issuer.document["jwks_uri"] = address
+    assert "jwks_uri" in why_none(issuer)
+
+
+def test_the_discovery_document_must_be_of_the_issuer(issuer: OpenIdIssuer) -> None:
+    issuer.document["issuer"] = issuer.url + "/"
+    assert "of the issuer" in why_none(issuer)
+
+
+@pytest.mark.parametrize("path", [DISCOVERY, KEYS])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(404),
+        Answer(500, b"{}"),
+        Answer(204),
+        Answer(body=b""),
+        Answer(body=b"<html>"),
+        Answer(body=b"[]"),
+        Answer(body=b"{}"),
+        Answer(body=b'{"keys": {}}'),
+        Answer(body=b'{"keys": []}'),
+        Answer(body=b'{"keys": [1, null, "x", [], {}]}'),
+        Answer(body=b'{"keys":' + b"[" * 100_000),
+        Answer(body=b"{}", headers={"content-length": "9"}),
+        Answer(body=b"\x1f\x8b", headers={"content-encoding": "gzip"}),
+        Answer(body=b'{"keys": [], "keys": []}'),
+    ],
+    ids=lambda each: each if isinstance(each, str) else f"{each.status}-{each.body[:12]!r}",
+)
+def test_what_is_no_document_is_not_read(issuer: OpenIdIssuer, path: str, answer: Answer) -> None:
+    issuer.answers[path] = answer
+    assert why_none(issuer)
+
+
+def test_a_document_that_breaks_later_leaves_the_keys_that_were_good(issuer: OpenIdIssuer) -> None:
+    notes, often = Notes(), RefreshOptions(every_s=0.1, pause_s=0.05, timeout_s=1.0)
+
+    async def go() -> None:
+        async with reading(named(issuer), notes=notes, options=often) as keys:
+            first = keys.of(issuer.url)
+            for body in (b"{}", b'{"keys": []}', b"<html>"):
+                notes.clear()
+                issuer.answers[KEYS] = Answer(body=body)
+                await until(lambda: bool(notes.reasons()))
+                assert keys.of(issuer.url) is first
+                issuer.answers.clear()
+                await until(lambda: "again" in notes[-1][1])
+
+    uvloop.run(go())
+
+
+def test_an_answer_that_is_not_http_is_refused() -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+
+        def answer() -> None:
+            for said in (b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nx: " + b"y" * 100_000):
+                connection, _ = server.accept()
+                connection.recv(1000)
+                connection.sendall(said)
+                connection.close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        for reason in ("not HTTP", "head"):
+            notes = Notes()
+
+            async def go(notes: Notes = notes) -> None:
+                async with reading(Issuer(url, "tocsin"), notes=notes, options=RefreshOptions()):
+                    pass
+
+            uvloop.run(go())
+            assert reason in notes.reasons()[0]
+
+
+def test_keys_that_are_passed_over_are_noted(issuer: OpenIdIssuer) -> None:
+    notes = Notes()
+    issuer.published.append({"kty": "oct", "k": "AAAA", "kid": "shared"})
+
+    async def go() -> None:
+        async with reading(named(issuer), notes=notes) as keys:
+            found = keys.of(issuer.url)
+            assert found is not None
+            assert len(found.keys) == 1
+
+    uvloop.run(go())
+    assert "'oct'" in notes[-1][2]["skipped"]
+    assert "AAAA" not in str(notes)
+
+
+# TLS
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A throw-away authority, and a certificate of it for localhost."""
+    folder = tmp_path_factory.mktemp("tls")
+
+    def openssl(*arguments: str) -> None:
+        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
+
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+    openssl(
+        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
+        "-subj", "/CN=throw-away", "-addext", "keyUsage=critical,keyCertSign",
+    )  # fmt: skip
+    openssl("req", *key, "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=localhost")
+    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
+    openssl(
+        "x509", "-req", "-in", "own.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
+        "-CAcreateserial", "-extfile", "names", "-out", "own.pem",
+    )  # fmt: skip
+    return folder
+
+
+def test_an_issuer_with_tls_must_have_a_certificate_that_is_believed(certificates: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificates / "own.pem", certificates / "own.key")
+    with OpenIdIssuer(tls=context) as issuer:
+        assert issuer.url.startswith("https://localhost:")
+        assert "certificate" in why_none(issuer)
+
+        async def go() -> None:
+            trusting = named(issuer, ca_file=str(certificates / "ca.pem"))
+            async with reading(trusting) as keys:
+                openid = OpenId([trusting], keys)
+                assert signs_in(openid, issuer.token())
+
+        uvloop.run(go())
+
+        # From https, nothing leads to http, not even on this machine.
+        issuer.document["jwks_uri"] = "http://127.0.0.1:1/keys"
+        notes = Notes()
+
+        async def lead_away() -> None:
+            trusting = named(issuer, ca_file=str(certificates / "ca.pem"))
+            async with reading(trusting, notes=notes):
+                pass
+
+        uvloop.run(lead_away())
+        assert "jwks_uri" in notes.reasons()[0]
+
+
+def test_a_file_of_authorities_that_cannot_be_used_is_reported_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no certificate")
+    for name in ("ca.pem", "missing.pem"):
+        with pytest.raises(BadSetting, match=r"openid\.ca_file"):
+            OpenIdKeys(
+                [Issuer("https://x.example", "tocsin", ca_file=str(tmp_path / name))], Notes()
+            )

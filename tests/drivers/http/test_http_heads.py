@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raw_http import get, post
 
 from tocsin.config import HttpSettings
-from tocsin.drivers.http.head_cache import HEADS_MAX, HeadCache
+from tocsin.drivers.http.head_cache import HEADS_MAX, OWN_HEADS_MAX, HeadCache
 from tocsin.drivers.http.reader import IDLE, RequestReader
 from tocsin.drivers.http.request import Headers
 from tocsin.errors import TocsinError
@@ -66,6 +66,9 @@ REQUESTS = st.lists(
             post(b"{}"),
             post(b"{}"),
             post(b"[]", extra="X-Trace: 1\r\n"),
+            post(b"{}", extra="Authorization: Bearer a\r\n"),
+            post(b"[]", extra="Authorization: Bearer b\r\n"),
+            post(b"{}", extra="Cookie: tocsin_token=a\r\n"),
             post(b"{ }"),
             post(b""),
             post(b"{}", extra="Connection: close\r\n"),
@@ -113,6 +116,22 @@ def test_a_publish_that_comes_again_is_known() -> None:
 
     assert heads.find(request) == (received[3], b"{}")
     assert heads.find(post(b"[]")) == (received[3], b"[]")
+
+
+def test_a_head_with_a_credential_is_known_to_its_own_connection_alone() -> None:
+    ear, heads = Ear(), HeadCache()
+    reader = RequestReader(ear, LIMITS, heads)
+    request = post(b"{}", extra="Authorization: Bearer a\r\n")
+    reader.feed(request)
+    (received,) = ear.received
+
+    assert heads.find(request) is None
+    assert reader._own_heads is not None
+    assert reader._own_heads.find(request) == (received[3], b"{}")
+    assert reader._own_heads.find(request.replace(b"Bearer a", b"Bearer b")) is None
+    for number in range(OWN_HEADS_MAX + 1):
+        reader.feed(post(b"{}", extra=f"Authorization: Bearer {number}\r\n"))
+    assert reader._own_heads.find(request) is None
 
 
 def test_half_a_request_or_more_than_one_is_never_known() -> None:

@@ -8,6 +8,7 @@ import httptools
 
 from tocsin.drivers.http.head_cache import HeadCache
 from tocsin.drivers.http.request import (
+    CREDENTIALS,
     UNUSUAL_HEADERS,
     Headers,
     bad_request,
@@ -76,6 +77,7 @@ class RequestReader:
         "_heads",
         "_is_last",
         "_limits",
+        "_own_heads",
         "_parser",
         "_passed_over",
         "_refusal",
@@ -92,6 +94,7 @@ class RequestReader:
         self._handler = handler
         self._limits = limits
         self._heads = heads
+        self._own_heads: HeadCache | None = None  # in place of these, once it shows credentials
         self._parser = httptools.HttpRequestParser(self)
         self.feeding = False
         self.phase: int = IDLE
@@ -129,13 +132,18 @@ class RequestReader:
         if self.phase != IDLE or self._is_last:
             self._parse(data)
             return
-        known = self._heads.find(data)
+        known = (self._own_heads or self._heads).find(data)
         if known is not None:
             self._take(known[0], known[1])
             return
         self._parse(data)
         if self.phase == IDLE and self.is_plain and not self._is_last:
-            self._heads.learn(data, self._headers)
+            self._learn(data)
+
+    def _learn(self, data: bytes) -> None:
+        if self._own_heads is None and not CREDENTIALS.isdisjoint(self._headers):
+            self._own_heads = HeadCache.of_connection()
+        (self._own_heads or self._heads).learn(data, self._headers)
 
     def _take(self, headers: Headers, body: bytes) -> None:
         """A whole publish whose head was read before."""

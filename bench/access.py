@@ -38,9 +38,9 @@ import load
 import report
 from alone import CONNECTIONS, Sender, cpu_s
 from served import Served, served
-from tocsin.access.audit import AuditOptions, AuditSummary
-from tocsin.access.policy import Decision, Policy
-from tocsin.access.rights import read_rule
+from tocsin.access.audit.records import AuditOptions, AuditSummary
+from tocsin.access.policy.policy import Decision, Policy
+from tocsin.access.policy.rights import read_rule
 from tocsin.access.session import Credential, CredentialKind, Principal, Session
 from tocsin.event.event import Event
 

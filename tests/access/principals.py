@@ -6,8 +6,8 @@ import msgspec
 
 from manual_runtime import START_NS, ManualRuntime
 from tocsin.access.decision import Access
-from tocsin.access.policy import Policy
-from tocsin.access.rights import read_rule
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.rights import read_rule
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, internal
 from tocsin.broker.log import EventStore
 from tocsin.broker.subscriber import SubscriptionView

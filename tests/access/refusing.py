@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from tocsin.access.decision import Access, Action, Decide, DecidedBy, allow_all, deny_all
-from tocsin.access.quota_rules import QuotaRule
-from tocsin.access.rights import read_rule
+from tocsin.access.policy.rights import read_rule
+from tocsin.access.quotas.rules import QuotaRule
 from tocsin.access.session import BROKER, Session, internal
 from tocsin.broker.recent.events import Recent
 from tocsin.config import load

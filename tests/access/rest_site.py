@@ -14,8 +14,8 @@ import uvloop
 from principals import ADMIN
 from refusing import Refusing, refusing
 
-from tocsin.access.policy import Policy
-from tocsin.access.rights import read_rule
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.rights import read_rule
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.drivers.http.rest import app as rest_app

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from manual_runtime import ManualRuntime
-from tocsin.access.policy import Policy
-from tocsin.access.rights import EVERY_RIGHT, Rule, read_right, read_rule, write_right
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.rights import EVERY_RIGHT, Rule, read_right, read_rule, write_right
 from tocsin.access.session import Credential, CredentialKind, Principal, Session
 from tocsin.errors import DiskFull, NoSuchCredential
 from tocsin.event.filter import EVERYTHING

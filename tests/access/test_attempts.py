@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.access.attempts import KNOWN_MAX, PEERS_MAX, WAIT_NS_MAX, Attempts, proof_of
-from tocsin.access.guarded_sign_in import GuardedSignIn
-from tocsin.access.policy import Policy
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.tokens import Token, hash_of, token_text
 from tocsin.access.session import Session, anonymous
-from tocsin.access.sign_in import SignIn
-from tocsin.access.tokens import Token, hash_of, token_text
+from tocsin.access.sign_in.attempts import KNOWN_MAX, PEERS_MAX, WAIT_NS_MAX, Attempts, proof_of
+from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
+from tocsin.access.sign_in.sign_in import SignIn
 from tocsin.errors import NotSignedIn, QuotaReached
 from tocsin.event.instant import NS_PER_S
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tocsin.access.audit import AuditOptions, AuditSummary, Kind, record_of
+from tocsin.access.audit.records import AuditOptions, AuditSummary, Kind, record_of
 from tocsin.access.decision import Action, Decision
-from tocsin.access.policy import Policy
-from tocsin.access.publishers import PUBLISHERS_MAX
-from tocsin.access.rights import read_right
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.publishers import PUBLISHERS_MAX
+from tocsin.access.policy.rights import read_right
+from tocsin.access.policy.tokens import Token, hash_of
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, anonymous
-from tocsin.access.tokens import Token, hash_of
 from tocsin.errors import NotAllowed, NotSignedIn
 from tocsin.event.event import Event
 from tocsin.event.instant import NS_PER_S

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from small_disk import small_disk
-from tocsin.access.audit import AuditRecord, Kind
-from tocsin.access.audit_lines import Fault, read_line
-from tocsin.access.audit_query import AuditQuery
+from tocsin.access.audit.lines import Fault, read_line
+from tocsin.access.audit.query import AuditQuery
+from tocsin.access.audit.records import AuditRecord, Kind
 from tocsin.access.decision import Action, Decision
 from tocsin.access.session import anonymous
 from tocsin.drivers import audit_log as audit_log_module

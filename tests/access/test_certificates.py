@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pki import BROKER, CLIENT, DAY, NOW, NOW_NS, Made, authority, made, name, new_key
-from tocsin.access.certificates import (
+from tocsin.access.sign_in.certificates import (
     TDN_USAGE,
     Authorities,
     Identity,

@@ -17,8 +17,8 @@ from pegasus_walk import walk_pegasus
 from refusing import NOT_ALLOWED, NOT_SIGNED_IN, Refusing, Walk, refusing
 from soap_walk import walk_soap, walk_soap_tcp
 
-from tocsin.access.rights import EVERY_RIGHT, Right, read_right
-from tocsin.access.tokens import Token, hash_of, token_text
+from tocsin.access.policy.rights import EVERY_RIGHT, Right, read_right
+from tocsin.access.policy.tokens import Token, hash_of, token_text
 from tocsin.wire.wss.write import username_token
 
 # The walk shows one credential that is not valid more often than anybody may.

@@ -15,7 +15,7 @@ import pytest
 import uvloop
 
 from access.issuer import DEVICE_GRANT, OpenIdIssuer
-from tocsin.access.issuer import Issuer
+from tocsin.access.sign_in.issuer import Issuer
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.openid import OpenIdSignIn
 from tocsin.errors import NotSignedIn

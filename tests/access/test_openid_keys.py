@@ -17,8 +17,8 @@ import pytest
 import uvloop
 
 from access.issuer import Answer, OpenIdIssuer, SigningKey
-from tocsin.access.issuer import Issuer
-from tocsin.access.openid import OpenId
+from tocsin.access.sign_in.issuer import Issuer
+from tocsin.access.sign_in.openid import OpenId
 from tocsin.drivers.openid_keys import DISCOVERY, OpenIdKeys, RefreshOptions
 from tocsin.errors import BadSetting, NotSignedIn
 

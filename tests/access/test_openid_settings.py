@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tocsin.access.issuer import Issuer
+from tocsin.access.sign_in.issuer import Issuer
 from tocsin.config import load
 from tocsin.config.openid import OpenIdSettings, check_together, read_issuer
 from tocsin.errors import BadSetting

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from joserfc.jwk import OctKey
 
 from access.issuer import MODELS, OpenIdIssuer, SigningKey, base64url, compact
-from tocsin.access.issuer import Issuer
-from tocsin.access.jws import SIZE_MAX, BadKeySet, BadToken, KeySet, read_key_set
-from tocsin.access.openid import LEEWAY_S, VERIFIED_MAX, OpenId, credential_key
+from tocsin.access.sign_in.issuer import Issuer
+from tocsin.access.sign_in.jws import SIZE_MAX, BadKeySet, BadToken, KeySet, read_key_set
+from tocsin.access.sign_in.openid import LEEWAY_S, VERIFIED_MAX, OpenId, credential_key
 from tocsin.errors import NotSignedIn
 
 RSA = SigningKey("RS256", kid="first")
@@ -325,7 +325,7 @@ def test_a_verified_token_is_not_verified_again(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_only_so_many_verified_tokens_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tocsin.access.openid.VERIFIED_MAX", 3)
+    monkeypatch.setattr("tocsin.access.sign_in.openid.VERIFIED_MAX", 3)
     openid = open_id()
     for number in range(10):
         openid.sign_in(RSA.token(claims(sub=f"s{number}")), now_ns())

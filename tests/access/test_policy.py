@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tocsin.access.decision import Action
-from tocsin.access.policy import Policy
-from tocsin.access.rights import Right, read_right, read_rule, write_rule
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.rights import Right, read_right, read_rule, write_rule
+from tocsin.access.policy.tokens import Token, hash_of
 from tocsin.access.session import (
     BROKER,
     Credential,
@@ -16,7 +17,6 @@ from tocsin.access.session import (
     anonymous,
     internal,
 )
-from tocsin.access.tokens import Token, hash_of
 from tocsin.errors import BadRight, NotAllowed, NotSignedIn
 from tocsin.event.event import Event
 from tocsin.event.filter_text import parse_filter

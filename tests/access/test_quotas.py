@@ -6,8 +6,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from tocsin.access.quota_rules import Quota, QuotaRule
-from tocsin.access.quotas import HOLDERS_MAX, Quotas
+from tocsin.access.quotas.quotas import HOLDERS_MAX, Quotas
+from tocsin.access.quotas.rules import Quota, QuotaRule
 from tocsin.access.session import (
     ANONYMOUS,
     Credential,

@@ -19,7 +19,7 @@ from sockets_walk import answer_in_socket
 
 from served import Served, served
 from tocsin.access.decision import allow_all
-from tocsin.access.quota_rules import Quota, QuotaRule
+from tocsin.access.quotas.rules import Quota, QuotaRule
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, anonymous
 from tocsin.broker.limited_port import LimitedPort
 from tocsin.errors import QuotaReached

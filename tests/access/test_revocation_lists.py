@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from pki import DAY, NOW, NOW_NS, authority, made, name, new_key, revocation_list
-from tocsin.access.certificates import Authorities, identity_of
-from tocsin.access.revocation_lists import read_lists, revoked_by, without_list
+from tocsin.access.sign_in.certificates import Authorities, identity_of
+from tocsin.access.sign_in.revocation_lists import read_lists, revoked_by, without_list
 from tocsin.errors import BadCredential
 
 SITE, OTHER = authority(), authority("other")

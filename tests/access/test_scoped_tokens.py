@@ -7,9 +7,9 @@ import pytest
 from principals import Site, as_, event
 
 from tocsin.access.decision import Action
-from tocsin.access.rights import EVERY_RIGHT, Right
+from tocsin.access.policy.rights import EVERY_RIGHT, Right
+from tocsin.access.policy.tokens import Token, hash_of
 from tocsin.access.session import Session
-from tocsin.access.tokens import Token, hash_of
 from tocsin.errors import NotAllowed
 from tocsin.event.subscription import Change, Kind
 from tocsin.event.topic import TopicPattern

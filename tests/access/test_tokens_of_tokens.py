@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from principals import Site, as_, event
 
+from tocsin.access.policy.tokens import SECRET_BYTES
 from tocsin.access.session import Session
-from tocsin.access.sign_in import SignIn
-from tocsin.access.tokens import SECRET_BYTES
+from tocsin.access.sign_in.sign_in import SignIn
 from tocsin.errors import BadRight, NotSignedIn
 from tocsin.services.access.requests import TokenRequest
 from tocsin.services.access.service import AccessOptions, AccessService

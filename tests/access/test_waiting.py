@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from broker.harness import Hand, answer_to, event, pushes
 from tocsin.access.decision import Action
-from tocsin.access.policy import HolderPermit, Policy
-from tocsin.access.rights import read_rule
+from tocsin.access.policy.policy import HolderPermit, Policy
+from tocsin.access.policy.rights import read_rule
 from tocsin.broker.delivery.deadletter import from_record
 from tocsin.broker.delivery.outcome import Answered
 from tocsin.broker.effects import Redriven

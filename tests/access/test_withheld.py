@@ -5,8 +5,8 @@ from __future__ import annotations
 from principals import Reader, Site, as_, event
 
 from tocsin.access.decision import Action
-from tocsin.access.rights import Right
-from tocsin.access.tokens import Token, hash_of
+from tocsin.access.policy.rights import Right
+from tocsin.access.policy.tokens import Token, hash_of
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.topic import TopicPattern

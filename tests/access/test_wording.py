@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tocsin.access.decision import Action, not_allowed
-from tocsin.access.policy import Policy
+from tocsin.access.policy.policy import Policy
 from tocsin.access.resources import KINDS
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, anonymous
 from tocsin.access.wording import MADE_BY

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tocsin.access.jws import BadKeySet, BadToken, parse, read_key_set
+from tocsin.access.sign_in.jws import BadKeySet, BadToken, parse, read_key_set
 
 CHECKOUT = os.environ.get("WYCHEPROOF", "")
 FOLDER = Path(CHECKOUT) / "testvectors_v1"

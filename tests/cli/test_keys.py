@@ -16,8 +16,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from tocsin.access.certificates import Authorities, Usage, verified
-from tocsin.access.revocation_lists import read_lists, revoked_by, without_list
+from tocsin.access.sign_in.certificates import Authorities, Usage, verified
+from tocsin.access.sign_in.revocation_lists import read_lists, revoked_by, without_list
 from tocsin.cli.keys.directory import KeyDirectory
 from tocsin.cli.main import run
 from tocsin.errors import BadCredential

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from sim.mutations import Mutate
-from tocsin.access import grants
-from tocsin.access.grants import NONE, OWNER, Grants, Reason
-from tocsin.access.policy import HolderPermit, Policy
+from tocsin.access.policy import grants
+from tocsin.access.policy.grants import NONE, OWNER, Grants, Reason
+from tocsin.access.policy.policy import HolderPermit, Policy
+from tocsin.access.policy.tokens import Token
 from tocsin.access.session import Session
-from tocsin.access.tokens import Token
 from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
 from tocsin.broker.deadletters import DeadLetters

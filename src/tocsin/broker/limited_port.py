@@ -8,8 +8,8 @@ from itertools import count
 from typing import Final
 
 from tocsin.access.decision import Access
-from tocsin.access.quota_rules import Quota
-from tocsin.access.quotas import Holder, Quotas
+from tocsin.access.quotas.quotas import Holder, Quotas
+from tocsin.access.quotas.rules import Quota
 from tocsin.access.session import Principal, Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.follower import event_weight

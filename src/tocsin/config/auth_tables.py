@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tocsin.access.quota_rules import QuotaRule
-from tocsin.access.rights import Rule
+from tocsin.access.policy.rights import Rule
+from tocsin.access.quotas.rules import QuotaRule
 from tocsin.access.wording import OPERATOR
 
 

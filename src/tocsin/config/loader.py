@@ -17,9 +17,9 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from tocsin.access.issuer import Issuer
-from tocsin.access.quota_rules import QuotaRule
-from tocsin.access.rights import Rule, read_rule
+from tocsin.access.policy.rights import Rule, read_rule
+from tocsin.access.quotas.rules import QuotaRule
+from tocsin.access.sign_in.issuer import Issuer
 from tocsin.config.auth_tables import AccessRules
 from tocsin.config.entries import ENTRY_CHECKS
 from tocsin.config.openid import read_issuer

@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from tocsin.access.issuer import Issuer
+from tocsin.access.sign_in.issuer import Issuer
 from tocsin.errors import BadSetting
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any, Final
 
-from tocsin.access.quota_rules import EVERYBODY, Quota, QuotaRule
-from tocsin.access.rights import check_name
+from tocsin.access.policy.rights import check_name
+from tocsin.access.quotas.rules import EVERYBODY, Quota, QuotaRule
 from tocsin.access.session import BROKER
 from tocsin.errors import BadRight, BadSetting
 

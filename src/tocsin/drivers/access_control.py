@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from tocsin.access.attempts import Attempts
-from tocsin.access.guarded_sign_in import GuardedSignIn
-from tocsin.access.policy import Policy
-from tocsin.access.quotas import Quotas
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.tokens import SECRET_BYTES
+from tocsin.access.quotas.quotas import Quotas
 from tocsin.access.session import Session
-from tocsin.access.sign_in import BearerTokens, SignIn
-from tocsin.access.tokens import SECRET_BYTES
+from tocsin.access.sign_in.attempts import Attempts
+from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
+from tocsin.access.sign_in.sign_in import BearerTokens, SignIn
 from tocsin.config import Settings, is_loopback
 from tocsin.drivers.audit_files import FileOptions
 from tocsin.drivers.audit_log import AuditLog

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from tocsin.access.decision import EVERYBODY, Access, BoxAccess
-from tocsin.access.policy import Policy
+from tocsin.access.policy.policy import Policy
 from tocsin.access.session import internal
 from tocsin.broker.log import EventStore
 from tocsin.broker.port import BrokerPort

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tocsin.access.audit import AuditRecord, Kind
-from tocsin.access.audit_lines import START, Place, hash_of, read_line, written
+from tocsin.access.audit.lines import START, Place, hash_of, read_line, written
+from tocsin.access.audit.records import AuditRecord, Kind
 from tocsin.event.instant import rfc3339_ns
 
 SUFFIX: Final = ".jsonl"

@@ -14,7 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from tocsin.access.audit import (
+from tocsin.access.audit.lines import Fault
+from tocsin.access.audit.query import AuditQuery
+from tocsin.access.audit.records import (
     PERIOD_NS,
     AuditOptions,
     AuditRecord,
@@ -22,8 +24,6 @@ from tocsin.access.audit import (
     Kind,
     record_of,
 )
-from tocsin.access.audit_lines import Fault
-from tocsin.access.audit_query import AuditQuery
 from tocsin.access.decision import Decision
 from tocsin.access.session import Session, internal
 from tocsin.drivers.audit_files import AuditFiles, FileOptions

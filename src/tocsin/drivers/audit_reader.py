@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tocsin.access.audit_lines import AuditLine, Fault, lines_of, read_line, verify
-from tocsin.access.audit_query import AuditQuery
+from tocsin.access.audit.lines import AuditLine, Fault, lines_of, read_line, verify
+from tocsin.access.audit.query import AuditQuery
 from tocsin.drivers.audit_files import audit_files, read_end
 
 SCANNED_MAX: Final = 200_000  # lines that one page looks at: about half a second

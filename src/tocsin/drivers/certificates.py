@@ -11,15 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tocsin.access.certificates import Authorities, Identity, Usage, identity_of, verified
-from tocsin.access.revocation_lists import (
+from tocsin.access.session import Session
+from tocsin.access.sign_in.certificates import Authorities, Identity, Usage, identity_of, verified
+from tocsin.access.sign_in.revocation_lists import (
     RevocationList,
     read_lists,
     revoked_by,
     without_list,
 )
-from tocsin.access.session import Session
-from tocsin.access.sign_in import SignedIn
+from tocsin.access.sign_in.sign_in import SignedIn
 from tocsin.config import CertificateSettings
 from tocsin.errors import BadCredential, BadSetting, NotSignedIn, TocsinError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tocsin.access.quotas import Holder, Quotas
+from tocsin.access.quotas.quotas import Holder, Quotas
 from tocsin.access.session import Session
 
 

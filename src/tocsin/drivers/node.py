@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from tocsin.access.decision import EVERYBODY, Access, Action
-from tocsin.access.quotas import WITHOUT_QUOTAS, Quotas
+from tocsin.access.quotas.quotas import WITHOUT_QUOTAS, Quotas
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.follower import weight

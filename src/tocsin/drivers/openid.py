@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tocsin.access.issuer import Issuer
-from tocsin.access.openid import OpenId
+from tocsin.access.sign_in.issuer import Issuer
+from tocsin.access.sign_in.openid import OpenId
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.openid_keys import OpenIdKeys, RefreshOptions
 

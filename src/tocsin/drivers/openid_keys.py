@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from tocsin.access.issuer import Issuer
-from tocsin.access.jws import BadKeySet, BadToken, KeySet, json_object, read_key_set
+from tocsin.access.sign_in.issuer import Issuer
+from tocsin.access.sign_in.jws import BadKeySet, BadToken, KeySet, json_object, read_key_set
 from tocsin.config.openid import is_allowed_url, is_loopback_http
 from tocsin.drivers.fetch import FetchFailed, fetch
 from tocsin.drivers.logger import WriteLog

@@ -11,7 +11,7 @@ from typing import Protocol
 import msgspec
 
 from tocsin.access.session import Session
-from tocsin.access.sign_in import SignedIn
+from tocsin.access.sign_in.sign_in import SignedIn
 from tocsin.errors import NotSignedIn, TocsinError
 
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final, Protocol
 
-from tocsin.access.policy import Policy
-from tocsin.access.rights import read_rule
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.rights import read_rule
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, anonymous
-from tocsin.access.sign_in import SignedIn, SignIn
+from tocsin.access.sign_in.sign_in import SignedIn, SignIn
 from tocsin.errors import NotSignedIn, TocsinError
 from tocsin.event.instant import NS_PER_MS
 from tocsin.services.access.service import ADMINISTRATOR, AccessOptions, AccessService

@@ -19,12 +19,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from lxml import etree
 
-from tocsin.access.attempts import Attempts
-from tocsin.access.guarded_sign_in import GuardedSignIn
-from tocsin.access.policy import Policy
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.tokens import Token, hash_of, token_text
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, anonymous
-from tocsin.access.sign_in import SignedIn, SignIn
-from tocsin.access.tokens import Token, hash_of, token_text
+from tocsin.access.sign_in.attempts import Attempts
+from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
+from tocsin.access.sign_in.sign_in import SignedIn, SignIn
 from tocsin.errors import NotSignedIn
 from tocsin.services.soap.call import SoapCall
 from tocsin.services.soap.message_sign_in import MessageSignIn, MessageSignInOptions

@@ -10,9 +10,9 @@ import uvloop
 from lxml import etree
 
 from soap.security.signers import IDS, SECRETS, TOKENS
-from tocsin.access.rights import read_rule
+from tocsin.access.policy.rights import read_rule
+from tocsin.access.policy.tokens import Token, hash_of
 from tocsin.access.session import anonymous
-from tocsin.access.tokens import Token, hash_of
 from tocsin.config import load
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.soap_services import MailboxNode, soap_context

@@ -12,9 +12,9 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tocsin.access.certificates import Usage, credential_key, entity_id, key_id, usages_of
-from tocsin.access.rights import check_name
+from tocsin.access.policy.rights import check_name
 from tocsin.access.session import RESERVED
+from tocsin.access.sign_in.certificates import Usage, credential_key, entity_id, key_id, usages_of
 from tocsin.cli.keys.directory import NAME, OWN_NAMES, Issued, KeyDirectory, common_name
 from tocsin.cli.render import fields, plural, say, show_json, table
 from tocsin.errors import BadSetting

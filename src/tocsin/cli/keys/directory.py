@@ -25,7 +25,7 @@ from typing import Final
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from tocsin.access.certificates import readable
+from tocsin.access.sign_in.certificates import readable
 from tocsin.cli.keys import making
 from tocsin.drivers.private_files import (
     DIRECTORY_MODE,

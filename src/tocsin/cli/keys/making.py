@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from tocsin.access.certificates import TDN_USAGE, readable
+from tocsin.access.sign_in.certificates import TDN_USAGE, readable
 from tocsin.errors import BadCredential, BadSetting
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey

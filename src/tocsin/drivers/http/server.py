@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from tocsin.access.guarded_sign_in import GuardedSignIn
 from tocsin.access.session import Session
+from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.broker.effects import Level
 from tocsin.broker.engine import Replier
 from tocsin.config import HttpSettings

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import msgspec
 
-from tocsin.access.guarded_sign_in import GuardedSignIn
 from tocsin.access.session import Session
+from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.http.request import Headers
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tocsin.access.rights import Rule, write_right
-from tocsin.access.tokens import Token
+from tocsin.access.policy.rights import Rule, write_right
+from tocsin.access.policy.tokens import Token
 from tocsin.event.instant import rfc3339
 
 

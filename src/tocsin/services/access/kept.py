@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.access.rights import read_right, write_right
-from tocsin.access.tokens import Token
+from tocsin.access.policy.rights import read_right, write_right
+from tocsin.access.policy.tokens import Token
 
 
 class KeptToken(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tocsin.access.decision import Action
-from tocsin.access.rights import RIGHTS_MAX, Right, check_name, read_expires, read_right
+from tocsin.access.policy.rights import RIGHTS_MAX, Right, check_name, read_expires, read_right
 from tocsin.access.session import RESERVED
 from tocsin.errors import BadRight
 

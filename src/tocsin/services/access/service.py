@@ -12,8 +12,16 @@ from typing import Final
 import msgspec
 
 from tocsin.access.decision import Action, Decision
-from tocsin.access.policy import Policy
-from tocsin.access.rights import EVERY_RIGHT, Rule, read_rule, write_rule
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.rights import EVERY_RIGHT, Rule, read_rule, write_rule
+from tocsin.access.policy.tokens import (
+    Token,
+    count_makers,
+    hash_of,
+    is_secret,
+    parse_token,
+    token_text,
+)
 from tocsin.access.session import (
     ANONYMOUS,
     RESERVED,
@@ -23,7 +31,6 @@ from tocsin.access.session import (
     Session,
     internal,
 )
-from tocsin.access.tokens import Token, count_makers, hash_of, is_secret, parse_token, token_text
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Timer
 from tocsin.errors import BadRight, NoSuchCredential, NotAllowed, NotSignedIn, QuotaReached

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import msgspec
 from lxml import etree
 
-from tocsin.access.guarded_sign_in import GuardedSignIn
 from tocsin.access.session import Session
-from tocsin.access.sign_in import SignedIn
+from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
+from tocsin.access.sign_in.sign_in import SignedIn
 from tocsin.broker.runtime import Runtime
 from tocsin.errors import NotSignedIn
 from tocsin.event.instant import NS_PER_S

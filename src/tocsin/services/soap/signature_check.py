@@ -5,7 +5,7 @@ from __future__ import annotations
 from lxml import etree
 
 from tocsin.access.session import Session
-from tocsin.access.sign_in import SignedIn
+from tocsin.access.sign_in.sign_in import SignedIn
 from tocsin.services.soap.message_sign_in import CertificateCheck
 from tocsin.wire.soap.envelope import Envelope
 from tocsin.wire.wss.messages import SecurityHeader

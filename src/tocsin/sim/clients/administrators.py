@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 from tocsin.access.decision import Action
-from tocsin.access.rights import Rule
+from tocsin.access.policy.rights import Rule
+from tocsin.access.policy.tokens import Token
 from tocsin.access.session import Session
-from tocsin.access.tokens import Token
 from tocsin.errors import NoSuchCredential, NotAllowed
 from tocsin.event.instant import NS_PER_MS, rfc3339
 from tocsin.services.access.requests import read_token_request

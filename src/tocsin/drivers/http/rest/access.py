@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.access.decision import Action
-from tocsin.access.rights import Rule, write_right, write_rule
-from tocsin.access.tokens import Token
+from tocsin.access.policy.rights import Rule, write_right, write_rule
+from tocsin.access.policy.tokens import Token
 from tocsin.broker.port import BrokerPort
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open, session_in
 from tocsin.drivers.http.rest.responses import answer

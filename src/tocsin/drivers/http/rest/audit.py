@@ -8,12 +8,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.access.audit import Kind
-from tocsin.access.audit_lines import AuditLine
-from tocsin.access.audit_query import AuditQuery
+from tocsin.access.audit.lines import AuditLine
+from tocsin.access.audit.query import AuditQuery
+from tocsin.access.audit.records import Kind
 from tocsin.access.decision import Action
-from tocsin.access.quota_rules import Quota
-from tocsin.access.quotas import Holder, Quotas
+from tocsin.access.quotas.quotas import Holder, Quotas
+from tocsin.access.quotas.rules import Quota
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.drivers.access_control import AccessControl

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from tocsin.access.guarded_sign_in import GuardedSignIn
+from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.drivers.http.rest.endpoint import Endpoint, Open, session_in
 from tocsin.drivers.http.session import COOKIE
 from tocsin.errors import NotAllowed, NotSignedIn

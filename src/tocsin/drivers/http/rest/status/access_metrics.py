@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from prometheus_client.core import CounterMetricFamily, Metric
 
 from tocsin.access.decision import Action
-from tocsin.access.quota_rules import Quota
+from tocsin.access.quotas.rules import Quota
 from tocsin.drivers.access_control import AccessControl
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from tocsin.access.decision import About, Action
-from tocsin.access.rights import Right
+from tocsin.access.policy.rights import Right
 from tocsin.access.session import ANONYMOUS
 from tocsin.event.event import Event
 from tocsin.event.filter import EVERYTHING, Filter, TopicIs

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tocsin.access.grants import Grants
+from tocsin.access.policy.grants import Grants
 from tocsin.access.session import Session
 from tocsin.event.instant import LATEST_NS, NS_PER_S
 

@@ -10,7 +10,7 @@ import msgspec
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID
 
-from tocsin.access.certificates import (
+from tocsin.access.sign_in.certificates import (
     Authorities,
     Authority,
     check_signature_algorithm,

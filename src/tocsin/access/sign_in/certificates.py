@@ -28,7 +28,7 @@ from cryptography.x509.verification import (
     VerificationError,
 )
 
-from tocsin.access.rights import check_name
+from tocsin.access.policy.rights import check_name
 from tocsin.access.session import RESERVED, Credential, CredentialKind, Principal
 from tocsin.errors import BadCredential, TocsinError
 from tocsin.event.instant import LATEST_NS, NS_PER_S, datetime_ns

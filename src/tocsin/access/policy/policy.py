@@ -13,11 +13,11 @@ from operator import attrgetter
 from typing import Final
 
 from tocsin.access.decision import About, Action, Decision, Recorder, not_allowed
-from tocsin.access.grants import Grants, Reason
-from tocsin.access.publishers import Publisher, Publishers
-from tocsin.access.rights import Right, Rule
+from tocsin.access.policy.grants import Grants, Reason
+from tocsin.access.policy.publishers import Publisher, Publishers
+from tocsin.access.policy.rights import Right, Rule
+from tocsin.access.policy.tokens import Token, is_over, reaches
 from tocsin.access.session import ANONYMOUS, CredentialKind, Session
-from tocsin.access.tokens import Token, is_over, reaches
 from tocsin.access.wording import OPERATOR, missing
 from tocsin.errors import NotSignedIn
 from tocsin.event.event import Event

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.rights import Right
+from tocsin.access.policy.rights import Right
 from tocsin.event.subscription import Owner
 
 PREFIX: Final = "tcs"

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.audit import AuditRecord, Kind
+from tocsin.access.audit.records import AuditRecord, Kind
 from tocsin.event.instant import rfc3339, rfc3339_or_none
 
 FIRST: Final = "0" * 64

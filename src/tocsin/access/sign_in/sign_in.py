@@ -7,9 +7,9 @@ import binascii
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from tocsin.access.policy import Policy
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.tokens import PREFIX, hash_of, is_over, is_secret, parse_token
 from tocsin.access.session import RESERVED, Credential, CredentialKind, Principal
-from tocsin.access.tokens import PREFIX, hash_of, is_over, is_secret, parse_token
 from tocsin.errors import NotSignedIn
 
 HEADER_CHARS_MAX: Final = 16 << 10

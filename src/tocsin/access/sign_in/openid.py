@@ -12,10 +12,10 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tocsin.access import jws
-from tocsin.access.issuer import Issuer
-from tocsin.access.jws import BadToken, KeySet, UnknownKey, shown
 from tocsin.access.session import RESERVED, Credential, CredentialKind, Principal
+from tocsin.access.sign_in import jws
+from tocsin.access.sign_in.issuer import Issuer
+from tocsin.access.sign_in.jws import BadToken, KeySet, UnknownKey, shown
 from tocsin.errors import NotSignedIn
 from tocsin.event.instant import NS_PER_S
 

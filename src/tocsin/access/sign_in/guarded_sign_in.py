@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from tocsin.access.attempts import Attempts, proof_of
 from tocsin.access.session import Session
-from tocsin.access.sign_in import Refused, SignedIn, SignIn
+from tocsin.access.sign_in.attempts import Attempts, proof_of
+from tocsin.access.sign_in.sign_in import Refused, SignedIn, SignIn
 from tocsin.errors import NotSignedIn, QuotaReached
 
 QUOTA: Final = "failed_sign_ins"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from tocsin.access.peers import counted_as, host_of
-from tocsin.access.quota_rules import Limits, Quota, QuotaRule, limits_at, limits_of
+from tocsin.access.quotas.rules import Limits, Quota, QuotaRule, limits_at, limits_of
 from tocsin.access.session import ANONYMOUS, Principal, Session
 from tocsin.errors import QuotaReached
 from tocsin.event.instant import NS_PER_S

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.audit_lines import AuditLine
+from tocsin.access.audit.lines import AuditLine
 from tocsin.errors import TocsinError
 from tocsin.event.filter import EVERYTHING, Filter, TopicIs
 from tocsin.event.filter_text import parse_filter

@@ -1,0 +1,1 @@
+"""What is written down of who did what: records, lines in a file, and questions about them."""

@@ -1,0 +1,1 @@
+"""How much one principal, and one address, may have and send."""

@@ -8,10 +8,10 @@ from typing import Protocol
 
 import load  # noqa: F401  # makes tests/served.py known
 from tocsin.broker.broker import Broker
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.effects import Reply
-from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.event.filter import ByConcept, Operator, Predicate
 from tocsin.event.subscription import Config, Kind, Subscription
 from tocsin.matching.lookup_index import LookupIndex

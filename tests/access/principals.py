@@ -10,7 +10,7 @@ from tocsin.access.policy.policy import Policy
 from tocsin.access.policy.rights import read_rule
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, internal
 from tocsin.broker.log import EventStore
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored

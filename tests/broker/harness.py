@@ -9,12 +9,12 @@ from typing import TypeVar
 import msgspec
 
 from tocsin.broker.broker import Broker
+from tocsin.broker.commit.numbering import Applied, Numbering
 from tocsin.broker.delivery.outcome import Answered, Outcome
 from tocsin.broker.effects import Commit, Effect, Handshake, Push, ReadLog, Reply
-from tocsin.broker.numbering import Applied, Numbering
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import PermitOf
+from tocsin.broker.state.state import PermitOf
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event

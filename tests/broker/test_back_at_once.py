@@ -6,7 +6,7 @@ from broker.harness import Hand, event, pushes
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.unreachable import EARLY_LANES_MAX
+from tocsin.broker.push.unreachable import EARLY_LANES_MAX
 from tocsin.event.subscription import Change, State
 
 S = 1_000_000_000

@@ -13,11 +13,11 @@ from broker.harness import Hand, S, event, handshakes, only, pushes
 from tocsin.broker.delivery.follower import WINDOW_BYTES
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.effects import LogLine, Pulled, ReadLog, Reply, StreamOut
-from tocsin.broker.lane_order import LINE_SPARE
 from tocsin.broker.options import BrokerOptions
+from tocsin.broker.push.lane_order import LINE_SPARE
 from tocsin.broker.snapshot import Snapshot, take_snapshot
-from tocsin.broker.subscriber import Subscriber
-from tocsin.broker.timers import Timers
+from tocsin.broker.state.subscriber import Subscriber
+from tocsin.broker.state.timers import Timers
 from tocsin.errors import Busy, DataDirectoryUnusable, DiskFailed, DiskFull
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event

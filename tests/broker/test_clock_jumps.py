@@ -9,7 +9,7 @@ from tocsin.broker.clock import Doubt
 from tocsin.broker.effects import CheckRetention, Commit, LogLine, Reply
 from tocsin.broker.options import DAY_S, BrokerOptions
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import CLOCK
+from tocsin.broker.state.state import CLOCK
 from tocsin.errors import DiskFull
 from tocsin.event.subscription import from_definition
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from broker.harness import OK, Hand, S, answer_to, event, handshakes, only, pushes, seqs
+from tocsin.broker.commit.numbering import Numbering
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.effects import Commit, ReadLog, Reply, StreamDropped, StreamOut
-from tocsin.broker.numbering import Numbering
 from tocsin.broker.options import BrokerOptions
 from tocsin.errors import Busy, DiskFull, NoSuchDeadLetter, NoSuchSubscription, RedriveFailed
 from tocsin.event.cloudevents_filters import read_filters

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.harness import Hand, event, pushes
-from tocsin.broker import interest as interest_module
 from tocsin.broker.delivery.outcome import Answered, Failed
-from tocsin.broker.interest import Interest
+from tocsin.broker.state import interest as interest_module
+from tocsin.broker.state.interest import Interest
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.concept_filter import concepts_filter
 from tocsin.event.filter import EVERYTHING, AnyOf, ByConcept, Filter, Sql, TopicIs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.harness import Hand, answer_to, event
 from tocsin.broker.effects import Pulled
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.event.filter import NOTHING, Filter, TopicIs
 from tocsin.event.subscription import Kind, Subscription
 from tocsin.event.topic import TopicPattern

@@ -7,7 +7,7 @@ from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Accepted, Commit, ReadLog, Reply, StreamOut
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import load_snapshot
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Append, StateChange, Stored
 from tocsin.event.subscription import Kind, Subscription

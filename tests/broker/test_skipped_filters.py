@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker.harness import Hand, S, event, only, seqs
 from tocsin.broker.effects import Commit, LogLine, ReadLog
-from tocsin.broker.state import MATCHING_NS_MAX
+from tocsin.broker.state.state import MATCHING_NS_MAX
 from tocsin.event.event import Event
 
 

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from served import ROOT, Served, folder
-from tocsin.broker.state import CLOCK
+from tocsin.broker.state.state import CLOCK
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
 from tocsin.event.subscription import Kind, Subscription, definition

@@ -14,12 +14,12 @@ from tocsin.access.policy.grants import NONE, OWNER, Grants, Reason
 from tocsin.access.policy.policy import HolderPermit, Policy
 from tocsin.access.policy.tokens import Token
 from tocsin.access.session import Session
-from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
-from tocsin.broker.deadletters import DeadLetters
 from tocsin.broker.fanout import Fanout
-from tocsin.broker.permits import PermitCheck
-from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.push.deadletters import DeadLetters
+from tocsin.broker.state.permits import PermitCheck
+from tocsin.broker.state.subscriber import Subscriber
 from tocsin.event.event import Event
 from tocsin.event.instant import LATEST_NS
 from tocsin.event.stored import Stored

@@ -11,8 +11,8 @@ import pytest
 
 from sim.mutations import Mutate
 from tocsin.access.session import internal
-from tocsin.broker import numbering
-from tocsin.broker.numbering import Applied, Numbering
+from tocsin.broker.commit import numbering
+from tocsin.broker.commit.numbering import Applied, Numbering
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import NOTHING
 from tocsin.event.stored import Append, Stored

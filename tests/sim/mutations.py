@@ -10,19 +10,19 @@ import msgspec
 import pytest
 
 from tocsin.access.session import Session
-from tocsin.broker import push_lanes
 from tocsin.broker.broker import Broker
-from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
+from tocsin.broker.commit.numbering import Numbering
 from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.broker.effects import Accepted
-from tocsin.broker.numbering import Numbering
-from tocsin.broker.push_lanes import PushLanes
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.push import lanes as push_lanes
+from tocsin.broker.push.lanes import PushLanes
 from tocsin.broker.registry import Registry
 from tocsin.broker.service_state import ServiceState
-from tocsin.broker.state import IDLE, State
-from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.state.state import IDLE, State
+from tocsin.broker.state.subscriber import Subscriber
 from tocsin.event.event import Event
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.performance.session import PerformanceSession

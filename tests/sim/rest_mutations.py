@@ -14,7 +14,7 @@ from tocsin.access.session import Session
 from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored

@@ -10,7 +10,7 @@ import pytest
 
 from sim.mutations import Mutate
 from tocsin.broker.broker import Broker
-from tocsin.broker.log_order import LogOrder
+from tocsin.broker.commit.log_order import LogOrder
 from tocsin.event.stored import Stored
 from tocsin.sim.plan import draw_plan
 from tocsin.sim.run import Report, run_seed

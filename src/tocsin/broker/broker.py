@@ -11,29 +11,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from tocsin.access.decision import Permit
-from tocsin.broker.boxes import Boxes
-from tocsin.broker.catchup import Catchup
 from tocsin.broker.clock import Clock
+from tocsin.broker.commit.in_flight import InFlightCommit
+from tocsin.broker.commit.intake import Intake
+from tocsin.broker.commit.log_order import LogOrder
+from tocsin.broker.commit.numbering import Applied
+from tocsin.broker.commit.pending_change import NextCommit
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.lane import Redrive
 from tocsin.broker.delivery.outcome import Outcome
 from tocsin.broker.effects import Commit, Effect, Reply, Stop, Token
 from tocsin.broker.fanout import Fanout
-from tocsin.broker.in_flight import InFlightCommit
-from tocsin.broker.intake import Intake
-from tocsin.broker.log_order import LogOrder
-from tocsin.broker.numbering import Applied
+from tocsin.broker.followers.boxes import Boxes
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.followers.skipped_filters import SkippedFilters
+from tocsin.broker.followers.streams import Streams
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.pending_change import NextCommit
-from tocsin.broker.push_lanes import PushLanes
+from tocsin.broker.push.lanes import PushLanes
 from tocsin.broker.registry import Registry
 from tocsin.broker.retention import Retention
 from tocsin.broker.service_state import ServiceState
-from tocsin.broker.skipped_filters import SkippedFilters
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import PermitOf, State
-from tocsin.broker.streams import Streams
-from tocsin.broker.subscriber import Subscriber, SubscriptionView, view
+from tocsin.broker.state.state import PermitOf, State
+from tocsin.broker.state.subscriber import Subscriber, SubscriptionView, view
 from tocsin.errors import Busy, DiskFailed, DiskFull, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter

@@ -25,7 +25,7 @@ from typing import Final
 from tocsin.broker.effects import Token
 from tocsin.broker.registry import Registry
 from tocsin.broker.retention import Retention
-from tocsin.broker.state import CLOCK, State
+from tocsin.broker.state.state import CLOCK, State
 from tocsin.event.instant import NS_PER_S
 
 SAVED_S: Final = 300.0  # how old the time on disk may be

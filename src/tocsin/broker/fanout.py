@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tocsin.broker.boxes import Boxes
-from tocsin.broker.catchup import Catchup
-from tocsin.broker.push_lanes import PushLanes
-from tocsin.broker.skipped_filters import SkippedFilters
-from tocsin.broker.state import MATCHING_NS_MAX, State
-from tocsin.broker.streams import Streams
-from tocsin.broker.subscriber import Stream, Subscriber
+from tocsin.broker.followers.boxes import Boxes
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.followers.skipped_filters import SkippedFilters
+from tocsin.broker.followers.streams import Streams
+from tocsin.broker.push.lanes import PushLanes
+from tocsin.broker.state.state import MATCHING_NS_MAX, State
+from tocsin.broker.state.subscriber import Stream, Subscriber
 from tocsin.event.stored import Stored
 
 

@@ -16,7 +16,7 @@ from tocsin.broker.delivery.follower import event_weight
 from tocsin.broker.effects import Accepted
 from tocsin.broker.engine import Engine, Replier, StreamSink
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import QuotaReached
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from tocsin.broker.numbering import Applied
+from tocsin.broker.commit.numbering import Applied
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, RepeatKey, StateChange, Stored
 from tocsin.event.topic import TopicPattern

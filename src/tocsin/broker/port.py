@@ -25,9 +25,9 @@ from tocsin.broker.engine import Engine, Replier, StreamSink
 from tocsin.broker.log import StoreReader
 from tocsin.broker.runtime import Signal
 from tocsin.broker.service_port import ServicePort
-from tocsin.broker.state import no_such_subscription
+from tocsin.broker.state.state import no_such_subscription
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.broker.status import BrokerStatus, ClockStatus, clock_status_of, status_of
-from tocsin.broker.subscriber import SubscriptionView
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter

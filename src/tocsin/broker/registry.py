@@ -8,16 +8,16 @@ from typing import TypeVar
 import msgspec
 from msgspec import UNSET
 
-from tocsin.broker.boxes import Boxes
-from tocsin.broker.catchup import Catchup
+from tocsin.broker.commit.numbering import Applied
+from tocsin.broker.commit.pending_change import NextCommit, PendingChange
 from tocsin.broker.effects import Token
-from tocsin.broker.handshakes import Handshakes
-from tocsin.broker.numbering import Applied
-from tocsin.broker.pending_change import NextCommit, PendingChange
-from tocsin.broker.push_lanes import PushLanes
+from tocsin.broker.followers.boxes import Boxes
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.push.handshakes import Handshakes
+from tocsin.broker.push.lanes import PushLanes
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import IDLE, WATERMARK, State, endings, no_such_subscription
-from tocsin.broker.subscriber import Subscriber, view
+from tocsin.broker.state.state import IDLE, WATERMARK, State, endings, no_such_subscription
+from tocsin.broker.state.subscriber import Subscriber, view
 from tocsin.errors import TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.filter import EVERYTHING, NOTHING, Filter

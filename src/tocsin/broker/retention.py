@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import CheckRetention
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.followers.streams import Streams
 from tocsin.broker.log import LogReader
-from tocsin.broker.state import State
-from tocsin.broker.streams import Streams
-from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.state.state import State
+from tocsin.broker.state.subscriber import Subscriber
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Kind
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
-from tocsin.broker.interest import Interest
-from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.runtime import Runtime
+from tocsin.broker.state.interest import Interest
+from tocsin.broker.state.local_filters import LocalFilters
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.subscription import Owner

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from tocsin.broker.commit.numbering import Applied
+from tocsin.broker.commit.pending_change import PendingChange
 from tocsin.broker.effects import Token
-from tocsin.broker.numbering import Applied
-from tocsin.broker.pending_change import PendingChange
-from tocsin.broker.state import State
+from tocsin.broker.state.state import State
 from tocsin.errors import TooMuchKept
 from tocsin.event.stored import StateChange
 

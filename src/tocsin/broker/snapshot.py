@@ -8,7 +8,7 @@ import msgspec
 
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.state import CLOCK
+from tocsin.broker.state.state import CLOCK
 from tocsin.errors import DataDirectoryUnusable
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Subscription, from_definition

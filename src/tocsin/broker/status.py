@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tocsin.broker.clock import Doubt
-from tocsin.broker.counters import Counters
+from tocsin.broker.state.counters import Counters
 from tocsin.event.subscription import Kind, State
 
 if TYPE_CHECKING:

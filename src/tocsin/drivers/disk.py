@@ -10,9 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.effects import Commit
 from tocsin.broker.log import EventStore, StoreReader
-from tocsin.broker.numbering import Applied
 from tocsin.errors import DiskFailed, DiskFull
 
 T = TypeVar("T")

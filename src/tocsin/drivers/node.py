@@ -16,12 +16,12 @@ from tocsin.access.decision import EVERYBODY, Access, Action
 from tocsin.access.quotas.quotas import WITHOUT_QUOTAS, Quotas
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.delivery.follower import weight
 from tocsin.broker.delivery.outcome import Failed, Outcome
 from tocsin.broker.engine import StreamSink
 from tocsin.broker.limited_port import open_port
 from tocsin.broker.log import EventStore, StoreReader
-from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.recent.events import Recent
 from tocsin.broker.retention import retention_reach

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.broker.log import EventStore, OpenLogReader
-from tocsin.broker.state import CLOCK
+from tocsin.broker.state.state import CLOCK
 from tocsin.config import LogSettings
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.plugins import LOG_READERS, STORES, plugins

@@ -17,7 +17,7 @@ from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.log import EventStore
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.snapshot import Snapshot, load_snapshot
-from tocsin.broker.state import CLOCK
+from tocsin.broker.state.state import CLOCK
 from tocsin.errors import DiskFull, TocsinError
 from tocsin.services.link.transport import Receiver, Transport
 from tocsin.sim.checks.attempts import AttemptCheck

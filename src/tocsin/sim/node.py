@@ -14,11 +14,11 @@ from typing import Any, Protocol, TypeVar
 from tocsin.access.decision import EVERYBODY, Access
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.delivery.follower import weight
 from tocsin.broker.engine import StreamSink
 from tocsin.broker.log import EventStore, OpenReader, StoreReader
-from tocsin.broker.numbering import Applied
 from tocsin.broker.options import BrokerOptions
 from tocsin.broker.recent.events import Recent
 from tocsin.broker.retention import retention_reach

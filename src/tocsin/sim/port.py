@@ -17,7 +17,7 @@ from tocsin.broker.broker import Broker
 from tocsin.broker.effects import Accepted, Pulled, Token
 from tocsin.broker.engine import Engine, Replier, StreamSink
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import NoSuchBox, NoSuchSubscription, NotAllowed
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter

@@ -9,8 +9,8 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.effects import Commit
-from tocsin.broker.numbering import Applied
 from tocsin.errors import DiskFull
 from tocsin.event.stored import Append, StateChange
 from tocsin.sim.checks.log import LogCheck

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 
+from tocsin.broker.commit.numbering import Applied, Numbering
 from tocsin.broker.delivery.follower import event_weight
 from tocsin.broker.log import READ_BYTES_MAX, DeadPage, Listener, Page
-from tocsin.broker.numbering import Applied, Numbering
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, RepeatKey, StateChange, Stored, repeat_key
 from tocsin.event.topic import TopicPattern

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.log import Listener, Log, OpenReader, StateStore
-from tocsin.broker.numbering import Applied
 from tocsin.errors import DiskFailed, DiskFull
 from tocsin.event.stored import Append, StateChange
 

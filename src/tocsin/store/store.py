@@ -14,8 +14,8 @@ from typing import Self
 
 import apsw
 
+from tocsin.broker.commit.numbering import Applied, Numbering
 from tocsin.broker.log import Listener
-from tocsin.broker.numbering import Applied, Numbering
 from tocsin.event.stored import Append, Batch, StateChange
 from tocsin.store.directory import LOG_NAME, DirectoryLock, lock_directory, prepare_directory
 from tocsin.store.faults import disk_failed, disk_full, is_full, open_failed, reason, unreadable

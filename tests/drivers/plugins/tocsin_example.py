@@ -9,13 +9,13 @@ from pathlib import Path
 from uuid import uuid4
 
 from tocsin.access.session import ANONYMOUS, Session
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.outcome import Answered, Outcome
 from tocsin.broker.delivery.sinks import UrlSink
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Push
 from tocsin.broker.log import EventStore, OpenLogReader
-from tocsin.broker.numbering import Applied
 from tocsin.drivers.dialects import DialectContext, Listener
 from tocsin.drivers.push.coroutine_sender import CoroutineSender
 from tocsin.drivers.push.sender import PushContext, Sender

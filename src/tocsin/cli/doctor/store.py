@@ -88,7 +88,7 @@ def clock_findings(directory: Path) -> list[Finding]:
 
 
 def _last_time_ns(reader: Reader) -> int:
-    from tocsin.broker.state import CLOCK
+    from tocsin.broker.state.state import CLOCK
 
     last = reader.read_one(reader.marks().last_seq)
     return reader.cursors().get(CLOCK, 0 if last is None else last.received_ns)

@@ -11,7 +11,7 @@ from tocsin.archive.file_names import DEADLETTERS, DELIVERIES, DISCOVERIES
 from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter, from_record
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.filter_format import format_filter

@@ -15,7 +15,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Semaphore
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import NoSuchPublisher, NoSuchSubscription
 from tocsin.event.concept_filter import concepts_filter
 from tocsin.event.subscription import BLACKBOARD, Change, Config, Kind, Owner, State, Subscription

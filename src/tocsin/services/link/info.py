@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription
 from tocsin.overlay.routing.views import NeighbourView, RoutingView
 from tocsin.services.link.dialler import problem_of

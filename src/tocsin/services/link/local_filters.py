@@ -6,8 +6,8 @@ from collections.abc import Callable
 from hashlib import sha256
 
 from tocsin.access.session import internal
-from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.port import BrokerPort
+from tocsin.broker.state.local_filters import LocalFilters
 from tocsin.errors import TocsinError
 from tocsin.event.filter import Filter
 from tocsin.event.filter_text import format_filter

@@ -18,7 +18,7 @@ from tocsin.access.decision import TO_BOXES, Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import new_uuid
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import NoSuchBox, TooLarge, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tocsin.broker.boxes import PULL_EVENTS_MAX
+from tocsin.broker.followers.boxes import PULL_EVENTS_MAX
 from tocsin.broker.runtime import Runtime
 from tocsin.errors import NoSuchBox, TocsinError
 from tocsin.services.mailbox.box_reader import Taken

@@ -14,7 +14,7 @@ import msgspec
 import tocsin
 from tocsin.access.decision import Action
 from tocsin.access.session import internal
-from tocsin.broker.boxes import PULL_EVENTS_MAX
+from tocsin.broker.followers.boxes import PULL_EVENTS_MAX
 from tocsin.errors import NoSuchBox, TocsinError, TooManySubscriptions
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.instant import LATEST_NS, NS_PER_S

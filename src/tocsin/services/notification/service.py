@@ -11,7 +11,7 @@ import msgspec
 
 from tocsin.access.decision import Action, Readable
 from tocsin.broker.log import StoreReader
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription, TocsinError
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event

@@ -15,8 +15,8 @@ from tocsin.broker.delivery.sinks import Sink, Sinks
 from tocsin.broker.delivery.trust import SinkRules, is_trusted
 from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
-from tocsin.broker.state import no_such_subscription
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.state import no_such_subscription
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import BadSubscription, BadToken, NoSuchSubscription
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Change, Config, Kind, State, Subscription

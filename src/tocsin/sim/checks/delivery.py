@@ -9,7 +9,7 @@ from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Ended, Push
 from tocsin.broker.snapshot import Snapshot
-from tocsin.broker.state import IDLE, WATERMARK
+from tocsin.broker.state.state import IDLE, WATERMARK
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, State, Subscription

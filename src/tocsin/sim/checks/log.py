@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from urllib.parse import quote
 
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.effects import Accepted, Commit
 from tocsin.broker.log import EventStore, LogReader
-from tocsin.broker.numbering import Applied
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, Arrival, RepeatKey, Stored, repeat_key
 from tocsin.event.subscription import SoapTerms

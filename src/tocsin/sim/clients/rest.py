@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.event.event import Event
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Config, Kind

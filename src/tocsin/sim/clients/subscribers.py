@@ -10,7 +10,7 @@ import msgspec
 
 from tocsin.access.session import Session, anonymous
 from tocsin.broker.delivery.deadletter import DeadLetter
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.subscription import Config, Kind, SoapTerms, State, Subscription
 from tocsin.sim.access_plan import NAMES

@@ -8,7 +8,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.drivers.http.publication import messages_of
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer, while_connected

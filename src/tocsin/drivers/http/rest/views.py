@@ -12,8 +12,8 @@ from tocsin.broker.delivery.address import is_gma_address
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.effects import Pulled
 from tocsin.broker.port import BrokerPort
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.broker.status import ClockStatus
-from tocsin.broker.subscriber import SubscriptionView
 from tocsin.drivers.http.rest.responses import View, shown
 from tocsin.errors import NotAllowed
 from tocsin.event.instant import rfc3339, rfc3339_or_none

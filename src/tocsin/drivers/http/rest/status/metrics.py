@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 
 from tocsin.access.session import Session
-from tocsin.broker.subscriber import SubscriptionView
+from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.drivers.http.rest.status.access_metrics import access_metrics
 from tocsin.drivers.http.rest.status.overlay_metrics import overlay_metrics
 from tocsin.drivers.http.rest.views import overlay_shown, views_shown

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
-from tocsin.broker.catchup import Catchup
 from tocsin.broker.delivery.follower import weight
 from tocsin.broker.effects import Pulled, Token
-from tocsin.broker.state import State
-from tocsin.broker.subscriber import Pull, Subscriber
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.state.state import State
+from tocsin.broker.state.subscriber import Pull, Subscriber
 from tocsin.errors import BadToken, Busy, NoSuchBox
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind

@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from tocsin.broker.catchup import Catchup
-from tocsin.broker.deadletters import DeadLetters
 from tocsin.broker.delivery.deadletter import ATTEMPTS_KEPT_MAX, attempt
 from tocsin.broker.delivery.lane import Lane, Redrive
 from tocsin.broker.delivery.outcome import Answered, Outcome, Verdict, describe, judge
 from tocsin.broker.delivery.retry import retry_at_ns
 from tocsin.broker.effects import CloseSubscription, Push
-from tocsin.broker.lane_order import line_up, next_member, tidy
-from tocsin.broker.state import State, endings
-from tocsin.broker.subscriber import Subscriber
-from tocsin.broker.unreachable import UnreachableSinks
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.push.deadletters import DeadLetters
+from tocsin.broker.push.lane_order import line_up, next_member, tidy
+from tocsin.broker.push.unreachable import UnreachableSinks
+from tocsin.broker.state.state import State, endings
+from tocsin.broker.state.subscriber import Subscriber
 from tocsin.errors import NotAllowed, TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored

@@ -11,8 +11,8 @@ from tocsin.broker.delivery.deadletter import Attempt
 from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.delivery.lane import Lane
 from tocsin.broker.effects import Token
-from tocsin.broker.permits import PermitCheck
-from tocsin.broker.timers import Timer
+from tocsin.broker.state.permits import PermitCheck
+from tocsin.broker.state.timers import Timer
 from tocsin.event.filter import Filter
 from tocsin.event.subscription import BLACKBOARD, State, Subscription
 

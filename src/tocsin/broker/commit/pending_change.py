@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from tocsin.broker.commit.numbering import Applied
 from tocsin.broker.effects import Token
-from tocsin.broker.numbering import Applied
 
 
 class NextCommit(msgspec.Struct, frozen=True):

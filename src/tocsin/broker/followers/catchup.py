@@ -13,9 +13,9 @@ from bisect import bisect_left
 
 from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.effects import ReadLog
-from tocsin.broker.skipped_filters import SkippedFilters
-from tocsin.broker.state import MATCHING_NS_MAX, State
-from tocsin.broker.subscriber import Stream, Subscriber
+from tocsin.broker.followers.skipped_filters import SkippedFilters
+from tocsin.broker.state.state import MATCHING_NS_MAX, State
+from tocsin.broker.state.subscriber import Stream, Subscriber
 from tocsin.event.stored import Stored
 
 

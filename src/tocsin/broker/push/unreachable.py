@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tocsin.broker.delivery.lane import EARLY_NS_MIN, Lane
-from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.state.subscriber import Subscriber
 
 EARLY_LANES_MAX = 100  # tried for one connection; the others of that address come next time
 

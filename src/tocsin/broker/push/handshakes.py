@@ -12,8 +12,8 @@ import msgspec
 
 from tocsin.broker.delivery.retry import RetryOptions, retry_at_ns
 from tocsin.broker.effects import Handshake
-from tocsin.broker.state import State
-from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.state.state import State
+from tocsin.broker.state.subscriber import Subscriber
 from tocsin.event.subscription import State as SubscriptionState
 from tocsin.wire.cloudevents.webhook import Allowed, Refused
 

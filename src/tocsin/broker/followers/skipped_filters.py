@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tocsin.broker.state import State
+from tocsin.broker.state.state import State
 from tocsin.event.filter import All, AnyOf, Filter, Not, XPath
 from tocsin.event.stored import Stored
 

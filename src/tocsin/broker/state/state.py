@@ -7,16 +7,16 @@ from itertools import count
 from typing import TypeVar
 
 from tocsin.access.decision import Permit
-from tocsin.broker.counters import Counters
+from tocsin.broker.commit.pending_change import PendingChange
 from tocsin.broker.delivery.follower import Follower
 from tocsin.broker.effects import Effect, Ended, EndStatus, Level, LogLine, Reply, Token
-from tocsin.broker.interest import Interest
-from tocsin.broker.local_filters import LocalFilters
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.pending_change import PendingChange
-from tocsin.broker.permits import PermitCheck
-from tocsin.broker.subscriber import Stream, Subscriber
-from tocsin.broker.timers import Timers
+from tocsin.broker.state.counters import Counters
+from tocsin.broker.state.interest import Interest
+from tocsin.broker.state.local_filters import LocalFilters
+from tocsin.broker.state.permits import PermitCheck
+from tocsin.broker.state.subscriber import Stream, Subscriber
+from tocsin.broker.state.timers import Timers
 from tocsin.errors import NoSuchSubscription
 from tocsin.event.filter import Filter
 from tocsin.event.stored import StateChange

@@ -8,8 +8,8 @@ from tocsin.broker.delivery.deadletter import ATTEMPTS_KEPT_MAX, DeadLetter, att
 from tocsin.broker.delivery.lane import Redrive
 from tocsin.broker.delivery.outcome import Outcome, Verdict, describe, judge
 from tocsin.broker.effects import Redriven, Token
-from tocsin.broker.state import State
-from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.state.state import State
+from tocsin.broker.state.subscriber import Subscriber
 from tocsin.errors import Busy, NoSuchDeadLetter, NotAllowed, RedriveFailed
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, Owner, Subscription

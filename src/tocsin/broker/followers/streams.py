@@ -6,11 +6,11 @@ from functools import partial
 from typing import Final
 
 from tocsin.access.decision import Permit
-from tocsin.broker.catchup import Catchup
 from tocsin.broker.effects import StreamDropped, StreamEnded, StreamOut, StreamWithheld
-from tocsin.broker.permits import PermitCheck
-from tocsin.broker.state import State
-from tocsin.broker.subscriber import Stream
+from tocsin.broker.followers.catchup import Catchup
+from tocsin.broker.state.permits import PermitCheck
+from tocsin.broker.state.state import State
+from tocsin.broker.state.subscriber import Stream
 from tocsin.errors import TooManySubscriptions
 from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S

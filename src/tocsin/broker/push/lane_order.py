@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush, heapreplace
 
 from tocsin.broker.delivery.lane import Lane
-from tocsin.broker.subscriber import Subscriber
+from tocsin.broker.state.subscriber import Subscriber
 from tocsin.event.subscription import State
 
 LINE_SPARE = 64  # outdated places in a lane's line that are not worth the sweeping

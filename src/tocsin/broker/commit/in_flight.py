@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tocsin.broker.commit.pending_change import PendingChange
 from tocsin.broker.effects import Ended, Reply, Token
-from tocsin.broker.pending_change import PendingChange
 from tocsin.event.stored import StateChange
 
 

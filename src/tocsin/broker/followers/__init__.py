@@ -1,0 +1,1 @@
+"""Who takes events out by following the log: message boxes, open streams, and who fell behind."""

@@ -1,0 +1,1 @@
+"""Pushing: a lane to each sink, in order and with retries; handshakes, and what was given up."""

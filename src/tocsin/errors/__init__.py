@@ -5,8 +5,8 @@ docstring, so a docstring here is written for the person who met the error. A bu
 never one of these.
 
 Ranges: T0 settings, T1 events, topics and filters, T2 requests, T3 subscriptions, boxes, dead
-letters, the directory, concepts, runs and resources, T4 the log and its disk, T5 delivery, T6
-clients reaching a broker, T7 the pipeline on Spark, T80 links between brokers.
+letters, the directory, concepts, runs, resources and topics, T4 the log and its disk, T5 delivery,
+T6 clients reaching a broker, T7 the pipeline on Spark, T80 links between brokers.
 """
 
 from __future__ import annotations
@@ -136,4 +136,15 @@ from tocsin.errors.subscriptions import (
     SinkRefused,
     TooManySubscriptions,
     TooMuchKept,
+)
+from tocsin.errors.topics import (
+    AdvertisementEnded,
+    BadAdvertisement,
+    BadDescriptors,
+    BadSignedStatement,
+    BadSynopsis,
+    CannotOpen,
+    CreationRefused,
+    GrantRefused,
+    ProofRefused,
 )

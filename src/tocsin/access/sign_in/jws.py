@@ -80,7 +80,7 @@ class KeySet(msgspec.Struct, frozen=True):
     def check(self, token: Signed) -> None:
         """Raise BadToken if the signature is not one of these keys', and UnknownKey if that key is
         not known here."""
-        _check_signature(token, self._find(token.kid, token.algorithm))
+        check_signature(token, self._find(token.kid, token.algorithm))
 
     def _find(self, kid: str | None, algorithm: str) -> VerificationKey:
         named = [each for each in self.keys if kid is None or each.kid == kid]
@@ -99,10 +99,10 @@ def is_compact(text: str) -> bool:
     return _COMPACT.fullmatch(text) is not None
 
 
-def parse(text: str) -> Signed:
+def parse(text: str, size_max: int = SIZE_MAX) -> Signed:
     """A token in its parts. Raises BadToken for any that is not allowed, whoever signed it."""
-    if len(text) > SIZE_MAX:
-        raise BadToken(f"it has {len(text)} characters, and at most {SIZE_MAX} are read")
+    if len(text) > size_max:
+        raise BadToken(f"it has {len(text)} characters, and at most {size_max} are read")
     parts = _COMPACT.fullmatch(text)
     if parts is None:
         raise BadToken("it is not three parts of base64url")
@@ -160,7 +160,10 @@ def _text_or_none(header: Mapping[str, Any], name: str) -> str | None:
     raise BadToken(f"its header has a {name} that is not a text")
 
 
-def _check_signature(token: Signed, key: VerificationKey) -> None:
+def check_signature(token: Signed, key: VerificationKey) -> None:
+    """Raise BadToken unless this key has signed it, by an algorithm that it is for."""
+    if token.algorithm not in key.algorithms:
+        raise BadToken(f"its algorithm {token.algorithm} does not fit the key")
     # joserfc warns at each use of the older of the two names.
     name = "Ed25519" if token.algorithm == "EdDSA" else token.algorithm
     try:
@@ -197,7 +200,7 @@ def read_key_set(document: bytes) -> KeySet:
     skipped: list[str] = []
     for number, each in enumerate(found, start=1):
         try:
-            keys.append(_read_key(each))
+            keys.append(read_key(each))
         except BadKeySet as error:
             skipped.append(f"key {number}: {error}")
     if not keys:
@@ -205,7 +208,8 @@ def read_key_set(document: bytes) -> KeySet:
     return KeySet(tuple(keys), tuple(skipped))
 
 
-def _read_key(jwk: object) -> VerificationKey:
+def read_key(jwk: object) -> VerificationKey:
+    """One key that may sign. Raises BadKeySet."""
     if not isinstance(jwk, dict):
         raise BadKeySet("it is not an object")
     kid, use, operations = jwk.get("kid"), jwk.get("use"), jwk.get("key_ops")

@@ -1,0 +1,1 @@
+"""Secure topics: what is signed when one is created, advertised and withdrawn, and its checks."""

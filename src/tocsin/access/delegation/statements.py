@@ -10,6 +10,7 @@ import msgspec
 
 from tocsin.access.delegation.keys import PrivateKey, PublicKey, base64url
 from tocsin.access.sign_in import jws
+from tocsin.access.sign_in.jws import Signed
 from tocsin.errors import BadSignedStatement
 from tocsin.wire import strict_json
 
@@ -38,7 +39,7 @@ def sign(kind: str, statement: object, key: PrivateKey) -> str:
     return f"{signed}.{base64url(key.sign(signed.encode('ascii')))}"
 
 
-def parse(kind: str, text: str, size_max: int = STATEMENT_CHARS_MAX) -> jws.Signed:
+def parse(kind: str, text: str, size_max: int = STATEMENT_CHARS_MAX) -> Signed:
     """The parts of a statement of this kind, of which nothing is checked but the form.
 
     Raises BadSignedStatement.
@@ -52,7 +53,7 @@ def parse(kind: str, text: str, size_max: int = STATEMENT_CHARS_MAX) -> jws.Sign
     return found
 
 
-def check(kind: str, signed: jws.Signed, key: PublicKey) -> None:
+def check(kind: str, signed: Signed, key: PublicKey) -> None:
     """Raise BadSignedStatement unless the key has signed it."""
     try:
         jws.check_signature(signed, key.verification)
@@ -60,7 +61,7 @@ def check(kind: str, signed: jws.Signed, key: PublicKey) -> None:
         raise _refused(kind, f"it is not signed by the key of {key.eid}") from None
 
 
-def content(kind: str, signed: jws.Signed, type: type[_Statement]) -> _Statement:
+def content(kind: str, signed: Signed, type: type[_Statement]) -> _Statement:
     """What the statement says. Raises BadSignedStatement if that is not of the type."""
     try:
         strict_json.check(signed.payload)

@@ -141,6 +141,7 @@ from tocsin.errors.topics import (
     AdvertisementEnded,
     BadAdvertisement,
     BadDescriptors,
+    BadEventSignature,
     BadSignedStatement,
     BadSynopsis,
     CannotOpen,

@@ -79,3 +79,12 @@ class CreationRefused(TocsinError):
     """
 
     code = "T365"
+
+
+class BadEventSignature(TocsinError):
+    """An event says that it is signed, and the signature does not hold.
+
+    It was changed after it was signed, another key signed it, or the signature is malformed.
+    """
+
+    code = "T366"

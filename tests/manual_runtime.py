@@ -13,12 +13,13 @@ from itertools import count
 from typing import Any, TypeVar
 
 from tocsin.access.decision import EVERYBODY, Access, Action
+from tocsin.access.quotas.quotas import WITHOUT_QUOTAS, Quotas
 from tocsin.broker import effects as do
 from tocsin.broker.broker import Broker
 from tocsin.broker.engine import StreamSink
+from tocsin.broker.limited_port import open_port
 from tocsin.broker.log import EventStore, StoreReader
 from tocsin.broker.options import BrokerOptions
-from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.broker.snapshot import load_snapshot
 from tocsin.errors import DiskFull, TocsinError
@@ -112,6 +113,7 @@ class ManualRuntime:
         options: BrokerOptions | None = None,
         access: Access = EVERYBODY,
         *,
+        quotas: Quotas = WITHOUT_QUOTAS,
         now_ns: int = START_NS,
         trusts_sinks: bool = True,
     ) -> None:
@@ -142,7 +144,7 @@ class ManualRuntime:
             permit_of=lambda owner: access.permit(owner, Action.SUBSCRIBE),
         )
         self.broker.recover(load_snapshot(self.store, options), self._now_ns)
-        self.port = BrokerPort(self.broker, self, access)
+        self.port = open_port(self.broker, self, access, quotas)
 
     @property
     def runtime(self) -> ManualRuntime:
@@ -276,9 +278,11 @@ class ManualRuntime:
             for effect in effects:
                 self._perform(effect)
 
-    def restarted(self) -> ManualRuntime:
+    def restarted(self, quotas: Quotas = WITHOUT_QUOTAS) -> ManualRuntime:
         """Another broker on the same log, as after a crash."""
-        return ManualRuntime(self.store, now_ns=self._now_ns)
+        after = ManualRuntime(self.store, now_ns=self._now_ns, quotas=quotas)
+        after._numbers = self._numbers  # no id is given twice
+        return after
 
     def _late_commits_due(self) -> bool:
         return bool(self._late_commits) and not self.is_disk_slow

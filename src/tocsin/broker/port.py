@@ -8,7 +8,6 @@ its back.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeVar
 
@@ -23,6 +22,7 @@ from tocsin.broker.delivery.trust import plain_address
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
 from tocsin.broker.engine import Engine, Replier, StreamSink
 from tocsin.broker.log import StoreReader
+from tocsin.broker.quota_hooks import QuotaHooks
 from tocsin.broker.runtime import Signal
 from tocsin.broker.service_port import ServicePort
 from tocsin.broker.state.state import no_such_subscription
@@ -39,7 +39,7 @@ T = TypeVar("T")
 Name = TypeVar("Name", bound=Hashable)
 
 
-class BrokerPort:
+class BrokerPort(QuotaHooks):
     """A broker, as everything that is not a broker sees it."""
 
     def __init__(self, broker: Broker, engine: Engine, access: Access = EVERYBODY) -> None:
@@ -79,7 +79,9 @@ class BrokerPort:
         """What only the broker's own services call; NotAllowed for everybody else."""
         if session.principal != BROKER:
             raise not_allowed(session, Action.MANAGE, "broker")
-        return ServicePort(self._broker, self.runtime, self._engine.steady_ns)
+        return ServicePort(
+            self._broker, self.runtime, self._engine.steady_ns, self._count_registrations
+        )
 
     # Publishing
 
@@ -145,7 +147,8 @@ class BrokerPort:
             wanted = change.filter or was.filter
             self._decide(session, Action.SUBSCRIBE, filter_resource(wanted), wanted)
         ask = partial(self._broker.change, subscription_id, change)
-        changed: SubscriptionView = await self._ask(ask)
+        with self._giving(session, subscription_id, change.owner, kind):
+            changed: SubscriptionView = await self._ask(ask)
         return changed
 
     async def unsubscribe(
@@ -375,10 +378,6 @@ class BrokerPort:
         """The same for many at once, of a service that limits by itself how much it keeps."""
         self._decide(session, Action.MANAGE, "service/table")
         await self._ask(lambda token, now_ns: self._broker.keep(rows, token, is_limited=False))
-
-    def registering(self, session: Session, key: str) -> AbstractContextManager[None]:
-        """Around the keeping of what the session registers; QuotaReached if it has too many."""
-        return nullcontext()
 
     # Underneath
 

@@ -17,11 +17,24 @@ from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.subscription import Owner
 
+OwnerOf = Callable[[str], Owner | None]
+"""Who registered what has this id, SOMEBODY if nobody had signed in; None if it is not there, or
+its time is over."""
+
 
 class ServicePort:
     """A broker, as its own services see it."""
 
-    def __init__(self, broker: Broker, runtime: Runtime, steady_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        runtime: Runtime,
+        steady_ns: Callable[[], int],
+        count_registrations: Callable[[str, OwnerOf], None],
+    ) -> None:
+        self.count_registrations = count_registrations
+        """To be called by a service that has found again what clients have registered: it is kept
+        under names that begin so, with an id behind. Then it counts for their quotas."""
         self._broker = broker
         self._runtime = runtime
         self._steady_ns = steady_ns

@@ -209,8 +209,8 @@ def _read_file(path: Path) -> list[tuple[str, object, int]]:
 
 
 def read_rules(path: Path) -> AccessRules:
-    """[[access]], [groups] and [[quotas]] of a file. The first two can be read again while the
-    broker runs."""
+    """[[access]], [groups] and [[quotas]] of a file, which can be read again while the broker
+    runs."""
     text, tables = _read_toml(path)
     return AccessRules(
         rules=_rules(tables.get("access", []), path, text),

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_network
+from ipaddress import IPv4Network, ip_network
 from typing import Any, Final
 
+from tocsin.access.peers import NETWORK_BITS
 from tocsin.access.policy.rights import check_name
-from tocsin.access.quotas.rules import EVERYBODY, Quota, QuotaRule
+from tocsin.access.quotas.rules import EVERYBODY, Network, Quota, QuotaRule
 from tocsin.access.session import BROKER
 from tocsin.errors import BadRight, BadSetting
 
+MAPPED_BITS: Final = 96  # of IPv6, before an address of IPv4
 _WHOSE: Final = ("principal", "group", "peer")
 _BURST: Final = "publish_burst"
 _KEYS: Final = (*_WHOSE, *Quota, _BURST)
@@ -46,7 +48,7 @@ def _whose(table: Mapping[str, Any], rule: QuotaRule, where: str) -> QuotaRule:
         if name == EVERYBODY:
             return QuotaRule(rule.limits, rule.burst, peer=EVERYBODY)
         try:
-            return QuotaRule(rule.limits, rule.burst, network=ip_network(name, strict=False))
+            return QuotaRule(rule.limits, rule.burst, network=_counted(name))
         except ValueError:
             raise BadSetting(
                 f"{where}: {name!r} is not an address or a network",
@@ -62,6 +64,19 @@ def _whose(table: Mapping[str, Any], rule: QuotaRule, where: str) -> QuotaRule:
     if key == "group":
         return QuotaRule(rule.limits, rule.burst, group=name)
     return QuotaRule(rule.limits, rule.burst, principal=name)
+
+
+def _counted(text: str) -> Network:
+    """The network, as addresses are counted: of IPv6 at least 64 bits. Raises ValueError."""
+    network = ip_network(text, strict=False)
+    if isinstance(network, IPv4Network) or network.is_loopback:
+        return network
+    mapped = network.network_address.ipv4_mapped
+    if mapped is not None and network.prefixlen >= MAPPED_BITS:
+        return IPv4Network((mapped, network.prefixlen - MAPPED_BITS))
+    return (
+        network if network.prefixlen <= NETWORK_BITS else network.supernet(new_prefix=NETWORK_BITS)
+    )
 
 
 def _number(value: object, key: str, where: str) -> float:

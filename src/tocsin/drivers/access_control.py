@@ -13,14 +13,14 @@ from typing import Final, Protocol
 from tocsin.access.policy.policy import Policy
 from tocsin.access.policy.tokens import SECRET_BYTES
 from tocsin.access.quotas.quotas import Quotas
-from tocsin.access.session import Session
+from tocsin.access.session import Session, internal
 from tocsin.access.sign_in.attempts import Attempts
 from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.access.sign_in.sign_in import BearerTokens, SignIn
-from tocsin.config import Settings, is_loopback
+from tocsin.config import AccessRules, Settings, is_loopback
 from tocsin.drivers.audit_files import FileOptions
 from tocsin.drivers.audit_log import AuditLog
-from tocsin.drivers.connection_quotas import ConnectionQuotas, connection_quotas
+from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.node import Node
 from tocsin.errors import BadCredential, BadSetting, DataDirectoryUnusable, NotOpenToTheWorld
@@ -46,7 +46,7 @@ class AccessControl:
     service: AccessService
     steady_ns: Callable[[], int]
     quotas: Quotas
-    connection_quotas: ConnectionQuotas | None  # None: nothing is limited
+    connection_quotas: ConnectionQuotas
     sign_in: GuardedSignIn | None  # None: everybody may do everything, no credential is looked at
     audit: AuditLog | None = None
     issuers: Issuers | None = None  # whose tokens sign somebody in, if any are configured
@@ -59,6 +59,15 @@ class AccessControl:
     async def close(self) -> None:
         if self.issuers is not None:
             await self.issuers.close()
+
+    def reload(self, access: AccessRules) -> None:
+        """The rules, groups and quotas of the settings file are these now."""
+        had_quotas = self.quotas.has_rules
+        self.service.reload(access.rules, dict(access.groups))
+        self.quotas.set_rules(access.quotas)  # also if only the groups are others
+        if self.audit is not None and (access.quotas or had_quotas):
+            words = f"the settings have {len(access.quotas)} quotas"
+            self.audit.changed(internal("access"), "access/quotas", words)
 
     def sign_in_failed(self, session: Session, what: str, why: str) -> None:
         """Somebody showed a credential that is not valid, of a kind that is looked at elsewhere."""
@@ -101,7 +110,7 @@ def open_access_control(
     issuers = settings.openid.issuers()  # also where nobody signs in: for what is wrong with them
     if policy is None:
         return AccessControl(
-            service, node.steady_ns, quotas, connection_quotas(quotas, is_open=True), None
+            service, node.steady_ns, quotas, ConnectionQuotas(quotas, is_open=True), None
         )
     others: Issuers | None = None
     if issuers:
@@ -116,7 +125,7 @@ def open_access_control(
         failed=_nothing if audit is None else audit.sign_in_failed,
         waits=_nothing if audit is None else audit.quota_reached,
     )
-    connections = connection_quotas(quotas, is_open=False)
+    connections = ConnectionQuotas(quotas, is_open=False)
     return AccessControl(service, node.steady_ns, quotas, connections, sign_in, audit, others)
 
 
@@ -144,11 +153,7 @@ def _nothing(session: Session, what: str, words: str) -> None:
 def check_exposure(settings: Settings, note: WriteLog) -> None:
     """Raise NotOpenToTheWorld where everybody who can reach a listener might do everything, unless
     `--open` says that this is meant; warn of what is seen on the way."""
-    if settings.access.rules and settings.auth.mode == "auto" and not settings.sign_in_required:
-        raise BadSetting(
-            "there are [[access]] rules, and auth.mode is open, so they would not be applied",
-            remedy='Say which: [auth] with mode = "required", or mode = "open".',
-        )
+    check_applied(settings, settings.access)
     beyond = [
         f"{address} ({setting})"
         for setting, address in settings.addresses().items()
@@ -170,6 +175,15 @@ def check_exposure(settings: Settings, note: WriteLog) -> None:
             "tokens and events can be read on the way: there is no TLS",
             listens=beyond,
             remedy="Give --tls-cert and --tls-key, or keep a proxy with TLS in front.",
+        )
+
+
+def check_applied(settings: Settings, access: AccessRules) -> None:
+    """Raise BadSetting for rules that nobody is asked about, though somebody believes so."""
+    if access.rules and settings.auth.mode == "auto" and not settings.sign_in_required:
+        raise BadSetting(
+            "there are [[access]] rules, and auth.mode is open, so they would not be applied",
+            remedy='Say which: [auth] with mode = "required", or mode = "open".',
         )
 
 

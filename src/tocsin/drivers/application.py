@@ -72,7 +72,8 @@ class Application:
         node = self.node
         self._now_ns = node.now_ns
         self.access_control: AccessControl = open_access_control(node, policy, quotas, settings)
-        self.access_control.service.reload(settings.access.rules, dict(settings.access.groups))
+        if beside is None:  # else what the two share would be read twice
+            self.access_control.reload(settings.access)
         port = node.port
         self.port: BrokerPort = port
         self.clock: ClockWatch = ClockWatch(port) if beside is None else beside.clock

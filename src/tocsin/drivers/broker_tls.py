@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tocsin.access.session import Session
 from tocsin.config import CertificateSettings, Settings, read_rules
+from tocsin.drivers.access_control import check_applied
 from tocsin.drivers.application import Application
 from tocsin.drivers.file_reload import FileReload
 from tocsin.drivers.site_context import SiteContext
@@ -89,16 +90,18 @@ def watch_certificates(tls: BrokerTls, app: Application) -> FileReload:
 
 
 def _watch_rules(reload: FileReload, app: Application) -> None:
-    """The rules and groups of the settings file. Other settings hold until a restart."""
-    file, control = app.settings.access.file, app.access_control
-    if not file or control.sign_in is None:
+    """The rules, groups and quotas of the settings file. Other settings hold until a restart."""
+    settings, control = app.settings, app.access_control
+    file = settings.access.file
+    if not file or (control.sign_in is None and not settings.access.quotas):
         return
 
     def load() -> None:
-        rules = read_rules(Path(file))
-        control.service.reload(rules.rules, dict(rules.groups))
+        access = read_rules(Path(file))
+        check_applied(settings, access)
+        control.reload(access)
 
-    reload.add("[[access]] and [groups]", [file], load, when_asked=True)
+    reload.add("[[access]], [groups] and [[quotas]]", [file], load, when_asked=True)
 
 
 def _watch_own(reload: FileReload, tls: BrokerTls, app: Application) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tocsin.access.quotas.quotas import Holder, Quotas
+from tocsin.access.quotas.holders import Holder
+from tocsin.access.quotas.quotas import Quotas
 from tocsin.access.session import Session
 
 
@@ -18,22 +19,13 @@ class ConnectionQuotas:
     def connected(self, connection: object, session: Session) -> None:
         """A connection, of somebody who has signed in with it or has not. Raises QuotaReached."""
         if session.is_signed_in or self._is_open:
-            wanted = self._quotas.holders(session)
+            wanted = self._quotas.counted_for(session)
         else:
             wanted = [self._quotas.peer(session.peer)]
         held = self._held.get(connection, [])
-        added = self._quotas.connect(session, [each for each in wanted if each not in held])
+        self._quotas.connect(session, [each for each in wanted if each not in held])
         self._quotas.disconnect([each for each in held if each not in wanted])
-        kept = [each for each in held if each in wanted] + added
-        if kept:
-            self._held[connection] = kept
-        else:
-            self._held.pop(connection, None)
+        self._held[connection] = wanted
 
     def lost(self, connection: object) -> None:
         self._quotas.disconnect(self._held.pop(connection, []))
-
-
-def connection_quotas(quotas: Quotas, *, is_open: bool) -> ConnectionQuotas | None:
-    """None where nothing is limited. `is_open`: nobody signs in."""
-    return ConnectionQuotas(quotas, is_open=is_open) if quotas.has_rules else None

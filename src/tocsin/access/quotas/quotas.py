@@ -1,24 +1,27 @@
 """Quotas: how much one principal, and one address, may have and send.
 
 Everybody counts for himself: a limit of a group is one for each of its members, and who has not
-signed in is somebody else at each address. What is counted is what a limit applies to, and no more.
+signed in is somebody else at each address. What somebody has is counted whether a limit applies to
+it or not, as there may be one after the next look into the settings; what he sends, while one does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from tocsin.access.peers import counted_as, host_of
+from tocsin.access.quotas.holders import Holder, Holders, Presence
 from tocsin.access.quotas.rules import Limits, Quota, QuotaRule, limits_at, limits_of
 from tocsin.access.session import ANONYMOUS, Principal, Session
 from tocsin.errors import QuotaReached
-from tocsin.event.instant import NS_PER_S
+from tocsin.event.subscription import Owner
 
 SESSIONS_MAX: Final = 5_000  # whose holders are remembered
-HOLDERS_MAX: Final = 20_000  # that are remembered; past that, those with nothing go
 IN_FLIGHT_RETRY_S: Final = 1.0
+
+NO_LIMITS: Final = Limits({})
 
 _WORDS: Final = {
     Quota.CONNECTIONS: "connections",
@@ -31,96 +34,16 @@ _WORDS: Final = {
 }
 
 
-class Holder:
-    """A principal or an address, and what it has now."""
-
-    __slots__ = (
-        "_full_ns",
-        "connections",
-        "groups",
-        "has",
-        "in_flight",
-        "is_peer",
-        "limits",
-        "name",
-        "tokens",
-    )
-
-    def __init__(
-        self,
-        name: str,
-        limits: Limits,
-        groups: frozenset[str] = frozenset(),
-        *,
-        is_peer: bool,
-    ) -> None:
-        self.name = name
-        self.groups = groups  # all that its credentials have named
-        self.is_peer = is_peer
-        self.limits = limits
-        self.has: dict[Quota, dict[str, Callable[[str], bool]]] = {}  # by id: is it still there?
-        self.connections = 0
-        self.in_flight = 0
-        self.tokens = limits.burst
-        self._full_ns: int | None = None  # when the tokens were last counted
-
-    def used(self, quota: Quota) -> float:
-        """What counts now towards the limit."""
-        if quota is Quota.CONNECTIONS:
-            return self.connections
-        if quota is Quota.IN_FLIGHT_BYTES:
-            return self.in_flight
-        if quota is Quota.PUBLISH_RATE:
-            return max(0.0, self.limits.burst - self.tokens)
-        return len(self._alive(quota))
-
-    def _alive(self, quota: Quota) -> dict[str, Callable[[str], bool]]:
-        known = self.has.get(quota)
-        if known is None:
-            return {}
-        gone = [each for each, is_there in known.items() if not is_there(each)]
-        for each in gone:
-            del known[each]
-        return known
-
-    def refill(self, now_ns: int) -> None:
-        rate = self.limits.by_quota[Quota.PUBLISH_RATE]
-        if self._full_ns is not None:
-            passed_s = max(0, now_ns - self._full_ns) / NS_PER_S
-            self.tokens = min(self.limits.burst, self.tokens + passed_s * rate)
-        self._full_ns = now_ns
-
-    def wait_s(self, count: int) -> float:
-        """How long until so many events may be sent. More than the burst at once may be sent when
-        nothing was for a while: the rest waits longer then."""
-        missing = min(count, self.limits.burst) - self.tokens
-        return max(0.0, missing) / self.limits.by_quota[Quota.PUBLISH_RATE]
-
-    @property
-    def has_nothing(self) -> bool:
-        return not self.connections and not self.in_flight and not any(self.has.values())
-
-
-class _Holders:
-    """Those that are remembered, by a key. Who has nothing is forgotten when there are many."""
-
-    def __init__(self) -> None:
-        self.by_key: dict[tuple[str, str], Holder] = {}
-        self._room = HOLDERS_MAX
-
-    def add(self, key: tuple[str, str], holder: Holder) -> bool:
-        """True if others were forgotten."""
-        is_full = len(self.by_key) >= self._room
-        if is_full:
-            kept = {name: each for name, each in self.by_key.items() if not each.has_nothing}
-            self.by_key = kept
-            self._room = max(HOLDERS_MAX, 2 * len(kept))  # not again with each one that comes
-        self.by_key[key] = holder
-        return is_full
-
-
 Reached = Callable[[Session, Quota, str], None]
 """Called with who reached which quota, and with the words for it."""
+
+
+class _Known(NamedTuple):
+    """A session, and whom what it does is counted for."""
+
+    session: Session
+    every: list[Holder]
+    limited: list[Holder]
 
 
 class Quotas:
@@ -131,62 +54,110 @@ class Quotas:
         rules: Sequence[QuotaRule],
         groups_of: Callable[[Principal], frozenset[str]] = lambda principal: principal.groups,
     ) -> None:
-        self._rules = tuple(rules)
+        """`groups_of`: those that the credential names, and others."""
         self._groups_of = groups_of
-        self._principals = _Holders()
-        self._peers = _Holders()
-        self._named = frozenset(rule.principal for rule in self._rules)
-        self._of_session: dict[int, tuple[Session, list[Holder]]] = {}  # by id() of the session
-        self.counts_bytes = any(Quota.IN_FLIGHT_BYTES in rule.limits for rule in self._rules)
+        self._principals = Holders()
+        self._peers = Holders()
+        self._strangers = Holder(ANONYMOUS.name, NO_LIMITS)  # all who have not signed in
+        self._of_session: dict[int, _Known] = {}  # by id() of the session
         self.reached: Counter[Quota] = Counter()
         self.on_reached: Reached | None = None
+        self.on_rules: list[Callable[[], None]] = []  # called when there are some, and were none
+        self._rules: tuple[QuotaRule, ...] = ()
+        self.set_rules(rules)
+
+    def set_rules(self, rules: Sequence[QuotaRule]) -> None:
+        """From now on these hold; call it too when somebody is in other groups. Whoever has more
+        than he may have now keeps it, and gets no more."""
+        are_first = bool(rules) and not self._rules
+        self._rules = tuple(rules)
+        self._named = frozenset(rule.principal for rule in self._rules)
+        self.counts_bytes = any(Quota.IN_FLIGHT_BYTES in rule.limits for rule in self._rules)
+        for (name, at), holder in self._principals.by_key.items():
+            holder.limit(self._limits(name, at, holder.groups))
+        self._strangers.limit(self._limits(ANONYMOUS.name, "", ANONYMOUS.groups))
+        for (at, _), holder in self._peers.by_key.items():
+            holder.limit(limits_at(self._rules, at))
+        self._of_session.clear()
+        if are_first:
+            for listener in self.on_rules:
+                listener()
+
+    @property
+    def rules(self) -> Sequence[QuotaRule]:
+        return self._rules
 
     @property
     def has_rules(self) -> bool:
         return bool(self._rules)
 
+    # Whom something is counted for
+
     def holders(self, session: Session) -> list[Holder]:
         """The principal and the address, those to which a limit applies."""
-        known = self._of_session.get(id(session))
-        if known is not None:
-            return known[1]
-        if session.principal.is_internal or not self._rules:
-            return []
-        every = [self._principal(session), self.peer(session.peer)]
-        found = [each for each in every if each.limits.has_any]
-        if len(self._of_session) >= SESSIONS_MAX:
-            self._of_session.clear()
-        self._of_session[id(session)] = session, found
-        return found
+        return self._known(session).limited if self._rules else []
 
-    def _principal(self, session: Session) -> Holder:
+    def counted_for(self, session: Session) -> list[Holder]:
+        """The principal and the address, whether a limit applies or not."""
+        return self._known(session).every
+
+    def counted_for_owner(self, owner: Owner | None) -> list[Holder]:
+        """Whose it is, of what was made at an address that is not known."""
+        if owner is not None and owner.is_internal:
+            return []
+        if owner is None or owner.name == ANONYMOUS.name:
+            return [self._strangers]
+        return [self._holder(Principal(owner.name, frozenset(owner.groups)), "")]
+
+    def _known(self, session: Session) -> _Known:
+        known = self._of_session.get(id(session))
+        if known is None:
+            every = self._every(session)
+            known = _Known(session, every, [each for each in every if each.limits.has_any])
+            if len(self._of_session) >= SESSIONS_MAX:
+                self._of_session.clear()
+            self._of_session[id(session)] = known
+        return known
+
+    def _every(self, session: Session) -> list[Holder]:
         principal = session.principal
-        is_stranger = principal == ANONYMOUS and ANONYMOUS.name not in self._named
-        at = counted_as(host_of(session.peer)) if is_stranger else ""
-        holder = self._principals.by_key.get((principal.name, at))
-        groups = self._groups_of(principal)
+        if principal.is_internal:
+            return []
+        if principal.name != ANONYMOUS.name:
+            return [self._holder(principal, ""), self.peer(session.peer)]
+        # Each address for itself, or all together: which of the two is limited, rules say.
+        at = counted_as(host_of(session.peer))
+        return [self._holder(principal, at), self._strangers, self.peer(session.peer)]
+
+    def _holder(self, principal: Principal, at: str) -> Holder:
+        name = principal.name
+        holder = self._principals.by_key.get((name, at))
         if holder is None:
-            name = f"{principal.name} at {at}" if is_stranger else principal.name
-            limits = limits_of(self._rules, principal.name, groups)
-            holder = Holder(name, limits, groups, is_peer=False)
-            self._add(self._principals, (principal.name, at), holder)
-        elif not groups <= holder.groups:  # it has another credential, which names more
-            holder.groups |= groups
-            holder.limits = limits_of(self._rules, principal.name, holder.groups)
+            limits = self._limits(name, at, principal.groups)
+            shown = f"{name} at {at}" if at else name
+            holder = Holder(shown, limits, principal.groups)
+            self._add(self._principals, (name, at), holder)
+        elif not principal.groups <= holder.groups:  # it has another credential, which names more
+            holder.groups |= principal.groups
+            holder.limit(self._limits(name, at, holder.groups))
             self._of_session.clear()
         return holder
+
+    def _limits(self, name: str, at: str, groups: frozenset[str]) -> Limits:
+        if name == ANONYMOUS.name and (name in self._named) is bool(at):
+            return NO_LIMITS
+        return limits_of(self._rules, name, self._groups_of(Principal(name, groups)))
 
     def peer(self, peer: str) -> Holder:
         """The address of a peer, which may have a port behind it."""
-        host = host_of(peer)
-        name = counted_as(host)
+        name = counted_as(host_of(peer))
         holder = self._peers.by_key.get((name, ""))
         if holder is None:
-            holder = Holder(name, limits_at(self._rules, host), is_peer=True)
+            holder = Holder(name, limits_at(self._rules, name), is_peer=True)
             self._add(self._peers, (name, ""), holder)
         return holder
 
-    def _add(self, holders: _Holders, key: tuple[str, str], holder: Holder) -> None:
+    def _add(self, holders: Holders, key: tuple[str, str], holder: Holder) -> None:
         if holders.add(key, holder):
             self._of_session.clear()  # who was forgotten would be counted twice
 
@@ -225,58 +196,51 @@ class Quotas:
 
     # What stays
 
-    def claim(
-        self, session: Session, quota: Quota, name: str, is_there: Callable[[str], bool]
-    ) -> list[Holder]:
-        """One more of these; raises QuotaReached. It counts for as long as `is_there` says so."""
-        found = [each for each in self.holders(session) if quota in each.limits.by_quota]
-        for holder in found:
-            most = holder.limits.by_quota[quota]
-            known = holder.has.get(quota, {})
-            if name not in known and len(known) >= most and holder.used(quota) >= most:
-                raise self._refusal(session, quota, holder)
-        for holder in found:
-            holder.has.setdefault(quota, {})[name] = is_there
-        return found
+    def claim(self, session: Session, quota: Quota, name: str, presence: Presence) -> list[Holder]:
+        """One more of these; raises QuotaReached. It counts for as long as it is there."""
+        holders = self.counted_for(session)
+        self.claim_for(holders, session, quota, name, presence)
+        return holders
 
-    def adopt(
-        self, principal: Principal, quota: Quota, name: str, is_there: Callable[[str], bool]
-    ) -> None:
-        """One that is there from before the start."""
-        holder = self._principal(Session(principal, ""))
-        if quota in holder.limits.by_quota:
-            holder.has.setdefault(quota, {})[name] = is_there
-
-    def rename(
+    def claim_for(
         self,
         holders: Sequence[Holder],
+        session: Session,
         quota: Quota,
-        was: str,
         name: str,
-        is_there: Callable[[str], bool],
+        presence: Presence,
     ) -> None:
-        """What was claimed under a name for the moment has one of its own now."""
+        """The same for others than whoever asks in the session."""
         for holder in holders:
-            known = holder.has.setdefault(quota, {})
-            known.pop(was, None)
-            known[name] = is_there
+            if not holder.has_room(quota, name):
+                raise self._refusal(session, quota, holder)
+        self.count(holders, quota, name, presence)
 
-    def give_up(self, holders: Sequence[Holder], quota: Quota, name: str) -> None:
+    def count(self, holders: Sequence[Holder], quota: Quota, name: str, presence: Presence) -> None:
+        """It is there, whatever the limit is: what is from before the start, or was claimed."""
         for holder in holders:
-            holder.has.get(quota, {}).pop(name, None)
+            holder.add(quota, name, presence)
+
+    def give_up(self, holders: Iterable[Holder], quota: Quota, name: str) -> None:
+        for holder in holders:
+            holder.remove(quota, name)
+
+    def forget(self, quota: Quota, name: str, *, of_principals_alone: bool = False) -> None:
+        """It counts for nobody any more; an address may keep what was made there."""
+        self.give_up([self._strangers, *self._principals.by_key.values()], quota, name)
+        if not of_principals_alone:
+            self.give_up(self._peers.by_key.values(), quota, name)
 
     # Connections
 
-    def connect(self, session: Session, holders: Sequence[Holder]) -> list[Holder]:
-        """One more connection of these; raises QuotaReached. To be given to `disconnect`."""
-        found = [each for each in holders if Quota.CONNECTIONS in each.limits.by_quota]
-        for holder in found:
-            most = holder.limits.by_quota[Quota.CONNECTIONS]
-            if holder.connections >= most:
+    def connect(self, session: Session, holders: Sequence[Holder]) -> None:
+        """One more connection of these, until `disconnect`; raises QuotaReached."""
+        for holder in holders:
+            most = holder.limits.by_quota.get(Quota.CONNECTIONS)
+            if most is not None and holder.connections >= most:
                 raise self._refusal(session, Quota.CONNECTIONS, holder)
-        for holder in found:
+        for holder in holders:
             holder.connections += 1
-        return found
 
     def disconnect(self, holders: Sequence[Holder]) -> None:
         for holder in holders:
@@ -286,11 +250,16 @@ class Quotas:
 
     def in_use(self) -> list[Holder]:
         """Everybody who has something that is limited, by name."""
-        every = [*self._principals.by_key.values(), *self._peers.by_key.values()]
+        principals, peers = self._principals.by_key.values(), self._peers.by_key.values()
+        every = [self._strangers, *principals, *peers]
         return sorted(
             (each for each in every if each.limits.has_any),
             key=lambda each: (each.is_peer, each.name),
         )
+
+    def reached_by(self, session: Session) -> Counter[Quota]:
+        """How often whoever asks was refused."""
+        return Counter() if not (found := self.counted_for(session)) else found[0].reached
 
     def _refusal(
         self,
@@ -300,6 +269,7 @@ class Quotas:
         wait_s: float | None = None,
     ) -> QuotaReached:
         self.reached[quota] += 1
+        self.reached_by(session)[quota] += 1
         limit = holder.limits.by_quota[quota]
         problem = f"{holder.name} has reached its quota of {_WORDS[quota]}, which is {limit:,.10g}"
         if self.on_reached is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Final
 
 import msgspec
@@ -57,26 +57,28 @@ def limits_of(rules: Sequence[QuotaRule], name: str, groups: frozenset[str]) -> 
     return _merged([_largest(own), _largest(of_groups), _largest(of_all)])
 
 
-def limits_at(rules: Sequence[QuotaRule], host: str) -> Limits:
-    """Those of the smallest network before those of larger ones, and of every address. Who is on
-    this machine is counted where a network says so."""
+def limits_at(rules: Sequence[QuotaRule], at: str) -> Limits:
+    """Of an address, or of a network of IPv6 that is counted as one. Those of the smallest network
+    around it before those of larger ones, and of every address. Who is on this machine is counted
+    where a network says so."""
     try:
-        address = ip_address(host.partition("%")[0])
+        counted = ip_network(at)
     except ValueError:
         return Limits({})
-    address = getattr(address, "ipv4_mapped", None) or address
     inside = [
         (rule.network.prefixlen, rule)
         for rule in rules
-        if rule.network is not None
-        and rule.network.version == address.version
-        and address in rule.network
+        if rule.network is not None and _is_within(counted, rule.network)
     ]
     inside.sort(key=lambda each: -each[0])
     found = [rule for _, rule in inside]
-    if not address.is_loopback:
+    if not counted.is_loopback:
         found += [rule for rule in rules if rule.peer == EVERYBODY]
     return _merged(found)
+
+
+def _is_within(network: Network, wider: Network) -> bool:
+    return network.version == wider.version and network.subnet_of(wider)  # type: ignore[arg-type]
 
 
 def _largest(rules: Sequence[QuotaRule]) -> QuotaRule:

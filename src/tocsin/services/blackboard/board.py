@@ -87,6 +87,7 @@ class Board:
         self.on_profile: list[Callable[[Profile], None]] = []  # of sockets that are open
         for value in self._own.kept(KEY).values():
             self._list(msgspec.json.decode(value, type=Registered))
+        self._own.count_registrations(KEY, self._owner_of)
         self._version = self._own.interest.profile_version()  # of the profile last looked at
         for publisher in self._publishers.values():
             self._send(publisher)  # whatever it was sent before the restart
@@ -170,9 +171,13 @@ class Board:
 
     def _check(self, session: Session, named: str, publisher_id: str | None) -> None:
         """Raise NotAllowed alike for one that is not there and for somebody else's."""
-        found = self._publishers.get(publisher_id or "")
-        owner = None if found is None else found.registered.owner or SOMEBODY
+        owner = self._owner_of(publisher_id or "")
         self._port.check(session, Action.MANAGE, f"blackboard/publisher/{named}", owner)
+
+    def _owner_of(self, publisher_id: str) -> Owner | None:
+        """Who registered it; None if it is not there."""
+        found = self._publishers.get(publisher_id)
+        return None if found is None else found.registered.owner or SOMEBODY
 
     async def _registered(self, session: Session, address: str) -> Publisher:
         if len(self._publishers) + len(self._saving) >= PUBLISHERS_MAX:

@@ -11,7 +11,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import TooManySubscriptions
-from tocsin.event.subscription import SOMEBODY
+from tocsin.event.subscription import SOMEBODY, Owner
 from tocsin.services.soap.context import Topics
 from tocsin.wire.wsn_brokered.registration import (
     Registration,
@@ -40,6 +40,7 @@ class Registrations:
         self.version = 0  # grows when one comes or goes
         for registration in self:
             self._announce(registration)
+        port.own(STATE).count_registrations(KEY, self._owner_of)
 
     def __iter__(self) -> Iterator[Registration]:
         return iter(list(self._by_id.values()))
@@ -51,9 +52,13 @@ class Registrations:
 
     def check(self, session: Session, action: Action, registration_id: str | None) -> None:
         """Raise NotAllowed alike for one that is not there and for somebody else's."""
-        found = self.find(registration_id)
-        owner = None if found is None else found.owner or SOMEBODY
+        owner = self._owner_of(registration_id)
         self._port.check(session, action, f"{KEY}{registration_id}", owner)
+
+    def _owner_of(self, registration_id: str | None) -> Owner | None:
+        """Who registered it; None if it is not there."""
+        found = self.find(registration_id)
+        return None if found is None else found.owner or SOMEBODY
 
     async def add(self, session: Session, registration: Registration) -> None:
         """Keep one more; it is there when it is on disk."""

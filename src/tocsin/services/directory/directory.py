@@ -225,6 +225,7 @@ class Directory:
                 )
                 continue
             self._listing.put(entry)
+        self._port.own(_DIRECTORY).count_registrations(KEY, self._owner_of)
 
     async def _write(self, entry_id: str, entry: Entry | None) -> None:
         value = None if entry is None else to_bytes(entry)

@@ -209,6 +209,7 @@ class Resources:
                 self._port.runtime.note(
                     "warning", "a resource could not be registered again", key=key, why=error
                 )
+        self._port.own(_SERVICE).count_registrations(KEY, self.owner_of)
 
     def _sweep(self) -> None:
         if self._port.runtime.is_stopping:

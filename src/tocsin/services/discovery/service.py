@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import msgspec
 
 from tocsin.access.decision import Action
+from tocsin.access.quotas.rules import Quota
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal
@@ -149,6 +151,8 @@ class ResourceDiscovery:
         )
         now_ns = self.driver.now_ns()
         watch = Watch(request.request_id, asked, now_ns, self._runtime.elapsed_s(), session)
+        is_there = partial(self._watches.__contains__, watch.id)
+        self._port.add_to_quota(session, Quota.SUBSCRIPTIONS, is_there)
         self._watches[watch.id] = watch
         try:
             self.driver.perform(self._core.discover(request, now_ns))
@@ -176,7 +180,10 @@ class ResourceDiscovery:
                 f"{len(watch)} streams follow this request already",
                 remedy="Make another request.",
             )
-        return watch.follow(reader)
+        follower = Follower(watch, reader)
+        self._port.add_to_quota(session, Quota.STREAMS, partial(watch.has, follower))
+        watch.follow(follower)
+        return follower
 
     def leave(self, watch_id: str, follower: Follower) -> None:
         watch = self._watches.get(watch_id)

@@ -122,10 +122,11 @@ class Watch:
         for follower in self._followers:
             follower.forget()
 
-    def follow(self, reader: Reader) -> Follower:
-        follower = Follower(self, reader)
+    def follow(self, follower: Follower) -> None:
         self._followers.append(follower)
-        return follower
+
+    def has(self, follower: Follower) -> bool:
+        return follower in self._followers
 
     def leave(self, follower: Follower, now_s: float) -> None:
         if follower in self._followers:

@@ -65,7 +65,8 @@ class QuotaInfo(msgspec.Struct, frozen=True):
 
 
 class QuotaList(msgspec.Struct, frozen=True):
-    """By principal and by address; `reached` says how often each quota was, since the start."""
+    """By principal and by address; `reached` says how often each quota was, since the start: by
+    anybody, or by the caller for who may not read `access`."""
 
     principals: list[QuotaInfo]
     peers: list[QuotaInfo]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 import msgspec
@@ -12,7 +13,7 @@ from tocsin.access.audit.lines import AuditLine
 from tocsin.access.audit.query import AuditQuery
 from tocsin.access.audit.records import Kind
 from tocsin.access.decision import Action
-from tocsin.access.quotas.quotas import Holder, Quotas
+from tocsin.access.quotas.holders import Holder
 from tocsin.access.quotas.rules import Quota
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
@@ -60,8 +61,10 @@ def audit_routes(port: BrokerPort, access: AccessControl) -> list[Endpoint]:
         )
         if not every and not session.is_signed_in:
             port.check(session, Action.READ, RESOURCE)
-        used = access.quotas.in_use() if every else access.quotas.holders(session)
-        return answer(_quota_list(access.quotas, used, access.steady_ns()))
+        counts = access.quotas
+        used = counts.in_use() if every else counts.holders(session)
+        reached = counts.reached if every else counts.reached_by(session)
+        return answer(_quota_list(used, reached, access.steady_ns()))
 
     return [
         Endpoint("GET", "/access/audit", audit, BY_PORT),
@@ -119,7 +122,7 @@ def _entry(line: AuditLine) -> AuditEntry:
     return msgspec.convert(members, AuditEntry)
 
 
-def _quota_list(quotas: Quotas, used: list[Holder], now_ns: int) -> QuotaList:
+def _quota_list(used: list[Holder], reached: Counter[Quota], now_ns: int) -> QuotaList:
     principals: list[QuotaInfo] = []
     peers: list[QuotaInfo] = []
     for holder in used:
@@ -130,4 +133,4 @@ def _quota_list(quotas: Quotas, used: list[Holder], now_ns: int) -> QuotaList:
             burst = holder.limits.burst if is_rate else None
             info = QuotaInfo(holder.name, str(quota), round(holder.used(quota), 3), limit, burst)
             (peers if holder.is_peer else principals).append(info)
-    return QuotaList(principals, peers, {str(each): quotas.reached[each] for each in Quota})
+    return QuotaList(principals, peers, {str(each): reached[each] for each in Quota})

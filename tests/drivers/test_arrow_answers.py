@@ -19,7 +19,7 @@ from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.record import SCHEMA, to_events
 from tocsin.archive.selection import select
-from tocsin.drivers.http.rest.arrow import ANSWERS_MAX, LIMIT_MAX, plan_read, within_one_file
+from tocsin.drivers.http.rest.events.arrow import ANSWERS_MAX, LIMIT_MAX, plan_read, within_one_file
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
 
 COUNT = 3_000  # in the archive; half as many more are in the log alone

@@ -16,9 +16,9 @@ from monitor.kept import Kept
 from monitor.runs import activity_pairs, ns, received, run_pairs
 from tocsin.access.session import Session, internal
 from tocsin.broker.engine import Replier
+from tocsin.drivers.monitor.database.schema import APPLICATION_ID, FILE_NAME, TABLES
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.schema import APPLICATION_ID, FILE_NAME, TABLES
 from tocsin.drivers.node import Node
 from tocsin.errors import DiskFull
 from tocsin.event.concept_filter import concepts_filter

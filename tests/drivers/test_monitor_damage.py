@@ -21,8 +21,8 @@ from small_disk import small_disk
 from tocsin.config import load
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor import database_errors, follower
+from tocsin.drivers.monitor.database.schema import FILE_NAME
 from tocsin.drivers.monitor.monitor import Monitor
-from tocsin.drivers.monitor.schema import FILE_NAME
 from tocsin.drivers.node import Node
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.errors import MonitorOff, NoSuchRun

@@ -11,9 +11,9 @@ import pytest
 
 from monitor.kept import Kept
 from monitor.runs import RECEIVED_NS, activity_pairs, at, ns, received, run_pairs
-from tocsin.drivers.monitor.file_queries import find_files
+from tocsin.drivers.monitor.database.schema import FILE_NAME
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.schema import FILE_NAME
+from tocsin.drivers.monitor.queries.file_queries import find_files
 from tocsin.errors import BadRequest
 from tocsin.monitor.file_names import asked_name, resolved
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from monitor.kept import Kept
 from monitor.runs import activity_pairs, ns
 from monitor.runs import received as hear
-from tocsin.drivers.monitor.attempt_rows import ATTEMPTS_MAX
-from tocsin.drivers.monitor.provenance import FORMATS, provenance
+from tocsin.drivers.monitor.database.attempt_rows import ATTEMPTS_MAX
+from tocsin.drivers.monitor.queries.provenance import FORMATS, provenance
 from tocsin.errors import NothingToEstimate
 from tocsin.event.instant import rfc3339
 from tocsin.monitor.anomalies import TOO_MUCH

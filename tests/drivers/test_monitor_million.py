@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from monitor.runs import ns
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.queries import open_queries
-from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.drivers.monitor.queries.queries import open_queries
 from tocsin.event.instant import rfc3339
 from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in

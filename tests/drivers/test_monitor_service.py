@@ -16,11 +16,11 @@ import msgspec
 
 from monitor.beside_a_node import PATIENCE_S, publish, say, watch
 from monitor.runs import activity_pairs, at, run_pairs
+from tocsin.drivers.monitor.database.schema import FILE_NAME
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.queries import open_queries
-from tocsin.drivers.monitor.schema import FILE_NAME
-from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.drivers.monitor.queries.queries import open_queries
 from tocsin.drivers.node import Node
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored
@@ -188,7 +188,7 @@ _FOLD_FOR_EVER = """
 import sys
 from pathlib import Path
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from monitor.runs import activity_pairs, ns, received, run_pairs
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.queries import Queries, open_queries
-from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.drivers.monitor.queries.queries import Queries, open_queries
 from tocsin.ontology import built_in
 
 OPTIONS = MonitorOptions()

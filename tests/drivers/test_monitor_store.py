@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from monitor.kept import Kept
 from monitor.runs import RECEIVED_NS, activity_pairs, at, ns, received, run_pairs
-from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.database.attempt_rows import decode_row
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.provenance import provenance
-from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.drivers.monitor.queries.provenance import provenance
 from tocsin.errors import BadRequest, DataDirectoryUnusable, NoSuchRun, NothingToEstimate
 from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in

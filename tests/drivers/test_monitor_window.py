@@ -13,10 +13,10 @@ from monitor.made_tables import publish_tables, stats
 from monitor.runs import activity_pairs, run_pairs
 from tocsin.cli.format import table_origin
 from tocsin.cli.wf.history import _numbers
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.queries import open_queries
+from tocsin.drivers.monitor.queries.queries import open_queries
 from tocsin.drivers.monitor.tables import Tables
-from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.queries import open_queries
-from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.drivers.monitor.queries.queries import open_queries
 from tocsin.monitor.fold import RunMessage
 from tocsin.ontology import built_in
 

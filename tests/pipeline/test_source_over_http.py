@@ -22,7 +22,7 @@ from pipeline.reading import batch_reader, numbers, stream_reader
 from served import Served, served
 from tocsin.archive.catalog import Catalog, Piece
 from tocsin.archive.record import SCHEMA
-from tocsin.drivers.http.rest.arrow import plan_read
+from tocsin.drivers.http.rest.events.arrow import plan_read
 from tocsin.errors import BrokerRefused, CannotReachBroker, TocsinError
 from tocsin.errors.archive import BadArchiveFile
 from tocsin.errors.pipeline import BadPipelineOption

@@ -26,7 +26,7 @@ from tocsin import __version__
 from tocsin.archive.catalog import Catalog
 from tocsin.archive.disk_sync import sync, sync_tree
 from tocsin.archive.file_names import UNFINISHED
-from tocsin.drivers.monitor.schema import FILE_NAME as MONITOR_NAME
+from tocsin.drivers.monitor.database.schema import FILE_NAME as MONITOR_NAME
 from tocsin.errors.disk import BackupFailed, BadBackup, DataDirectoryInUse
 from tocsin.store.directory import (
     DIRECTORY_MODE,

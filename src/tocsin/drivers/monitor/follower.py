@@ -20,8 +20,8 @@ import apsw
 
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
-from tocsin.drivers.monitor.database_errors import DamagedRow, is_damage, is_of_the_disk
-from tocsin.drivers.monitor.writer import RunWriter
+from tocsin.drivers.monitor.database.damage import DamagedRow, is_damage, is_of_the_disk
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.stored import Stored
 from tocsin.monitor.fold import RunMessage

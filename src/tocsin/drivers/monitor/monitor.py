@@ -19,9 +19,9 @@ import apsw
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings, tables_directory
-from tocsin.drivers.monitor.database_errors import damaged_again, is_damage, set_aside, unusable
+from tocsin.drivers.monitor.database.damage import damaged_again, is_damage, set_aside, unusable
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.queries import Queries
+from tocsin.drivers.monitor.queries.queries import Queries
 from tocsin.drivers.monitor.recorder import Recorder, open_recorder
 from tocsin.errors import MonitorOff, TocsinError
 from tocsin.ontology import Vocabulary, in_use

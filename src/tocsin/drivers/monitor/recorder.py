@@ -13,11 +13,11 @@ import apsw
 
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
+from tocsin.drivers.monitor.database.writer import RunWriter
 from tocsin.drivers.monitor.follower import LogFollower
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.queries import Queries, open_queries
+from tocsin.drivers.monitor.queries.queries import Queries, open_queries
 from tocsin.drivers.monitor.tables import Tables
-from tocsin.drivers.monitor.writer import RunWriter
 from tocsin.monitor.alerts.scanner import AlertScanner
 from tocsin.ontology import Vocabulary
 from tocsin.services.alerts.publisher import AlertPublisher

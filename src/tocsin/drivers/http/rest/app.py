@@ -12,25 +12,25 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tocsin.drivers.http.asgi import Application
-from tocsin.drivers.http.rest.access import access_routes
-from tocsin.drivers.http.rest.audit import audit_routes
+from tocsin.drivers.http.rest.access.audit import audit_routes
+from tocsin.drivers.http.rest.access.permissions import access_routes
+from tocsin.drivers.http.rest.access.sign_in import sign_in_first, sign_in_routes
 from tocsin.drivers.http.rest.blackboard import blackboard_routes
 from tocsin.drivers.http.rest.context import RestContext
-from tocsin.drivers.http.rest.deadletters import dead_letter_routes
 from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.endpoint import Endpoint, routes_of
-from tocsin.drivers.http.rest.events import event_routes
-from tocsin.drivers.http.rest.ingest import ingest_routes
+from tocsin.drivers.http.rest.events.deadletters import dead_letter_routes
+from tocsin.drivers.http.rest.events.events import event_routes
+from tocsin.drivers.http.rest.events.ingest import ingest_routes
+from tocsin.drivers.http.rest.events.performance import performance_routes
+from tocsin.drivers.http.rest.events.subscriptions import box_routes, subscription_routes
 from tocsin.drivers.http.rest.overlay import overlay_routes
-from tocsin.drivers.http.rest.performance import performance_routes
 from tocsin.drivers.http.rest.resources import resource_routes
 from tocsin.drivers.http.rest.responses import refusal
 from tocsin.drivers.http.rest.runs.routes import run_routes
-from tocsin.drivers.http.rest.sign_in import sign_in_first, sign_in_routes
 from tocsin.drivers.http.rest.soap_documents import soap_document_routes
 from tocsin.drivers.http.rest.status.operation import operation_routes
 from tocsin.drivers.http.rest.status.routes import status_routes
-from tocsin.drivers.http.rest.subscriptions import box_routes, subscription_routes
 from tocsin.errors import BadMethod, BadRequest, NoSuchPath, NotAllowed, TocsinError
 from tocsin.services.soap.paths import is_soap_path
 

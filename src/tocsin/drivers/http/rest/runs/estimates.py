@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.monitor.provenance import FORMATS, provenance
+from tocsin.drivers.monitor.queries.provenance import FORMATS, provenance
 from tocsin.errors import BadRequest
 from tocsin.monitor.anomalies import find_cycle
 from tocsin.wire.api.estimate_request import EstimateRequest, read_estimate_request

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.monitor.file_queries import DEPTH_MAX, find_files
+from tocsin.drivers.monitor.queries.file_queries import DEPTH_MAX, find_files
 from tocsin.wire.api.query import Query
 
 if TYPE_CHECKING:

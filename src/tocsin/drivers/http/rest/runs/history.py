@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.monitor.change_queries import VERSIONS_PAGE
+from tocsin.drivers.monitor.queries.change_queries import VERSIONS_PAGE
 from tocsin.errors import NoSuchRun
 from tocsin.wire.api.query import SEQ_MAX, Query
 from tocsin.wire.api.run_views import TypeList, VersionList, WorkflowChanges

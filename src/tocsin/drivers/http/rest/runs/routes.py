@@ -13,7 +13,7 @@ from tocsin.drivers.http.rest.responses import answer, shown
 from tocsin.drivers.http.rest.runs.estimates import estimate_routes
 from tocsin.drivers.http.rest.runs.files import file_routes
 from tocsin.drivers.http.rest.runs.history import history_routes
-from tocsin.drivers.monitor.queries import Queries
+from tocsin.drivers.monitor.queries.queries import Queries
 from tocsin.errors import MonitorOff
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.run_views import (

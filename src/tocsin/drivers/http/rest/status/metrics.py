@@ -12,9 +12,9 @@ from prometheus_client.exposition import choose_encoder
 
 from tocsin.access.session import Session
 from tocsin.broker.state.subscriber import SubscriptionView
+from tocsin.drivers.http.rest.events.views import overlay_shown, views_shown
 from tocsin.drivers.http.rest.status.access_metrics import access_metrics
 from tocsin.drivers.http.rest.status.overlay_metrics import overlay_metrics
-from tocsin.drivers.http.rest.views import overlay_shown, views_shown
 from tocsin.monitor.end_states import ENDED_RUN
 from tocsin.wire.api.run_views import RUN_STATES
 

@@ -18,10 +18,10 @@ from tocsin.drivers.http.rest.endpoint import (
     reads,
     session_in,
 )
+from tocsin.drivers.http.rest.events.views import clock_info
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.drivers.http.rest.status.metrics import metrics_page
 from tocsin.drivers.http.rest.status.page import POLICY, status_page
-from tocsin.drivers.http.rest.views import clock_info
 from tocsin.errors import NoSuchPath, catalogue
 from tocsin.wire.api.openapi.asyncapi import asynchronous
 from tocsin.wire.api.openapi.document import description

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tocsin import __version__
 from tocsin.access.session import Session
 from tocsin.broker.state.subscriber import SubscriptionView
-from tocsin.drivers.http.rest.views import views_shown
+from tocsin.drivers.http.rest.events.views import views_shown
 from tocsin.event.subscription import Kind
 
 if TYPE_CHECKING:

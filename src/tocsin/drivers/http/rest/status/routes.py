@@ -16,8 +16,8 @@ from tocsin.access.decision import Readable
 from tocsin.access.session import Session
 from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount, TopicCounts
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
+from tocsin.drivers.http.rest.events.views import overlay_shown, views_shown
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.views import overlay_shown, views_shown
 from tocsin.event.filter import TopicIs
 from tocsin.event.instant import rfc3339
 from tocsin.event.subscription import Kind, State

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import apsw
 
-from tocsin.drivers.monitor.file_index import remove_files
+from tocsin.drivers.monitor.database.file_index import remove_files
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.event.instant import NS_PER_S
 

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.index import RunIndex
+from tocsin.drivers.monitor.database.attempt_rows import decode_row
+from tocsin.drivers.monitor.queries.index import RunIndex
 from tocsin.drivers.monitor.tables import tables_view
 from tocsin.event.instant import rfc3339_or_none
 from tocsin.monitor.history.summary import summary

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.index import Page, RunIndex, bad_page_token
+from tocsin.drivers.monitor.database.attempt_rows import decode_row
+from tocsin.drivers.monitor.queries.index import Page, RunIndex, bad_page_token
 from tocsin.errors import BadRequest
 from tocsin.monitor.file_names import LAST_CHARACTER, AskedName, asked_name, base_of, resolved
 from tocsin.monitor.fold import Row, latest

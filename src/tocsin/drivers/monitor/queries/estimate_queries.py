@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.index import TASKS_MAX, RunIndex
+from tocsin.drivers.monitor.database.attempt_rows import decode_row
+from tocsin.drivers.monitor.queries.index import TASKS_MAX, RunIndex
 from tocsin.drivers.monitor.tables import tables_view
 from tocsin.errors import NothingToEstimate
 from tocsin.event.instant import seconds_between

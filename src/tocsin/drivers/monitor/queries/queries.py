@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tocsin.drivers.monitor.alert_queries import AlertQueries
-from tocsin.drivers.monitor.change_queries import ChangeQueries
-from tocsin.drivers.monitor.estimate_queries import EstimateQueries
-from tocsin.drivers.monitor.history_queries import HistoryQueries
-from tocsin.drivers.monitor.index import RunIndex
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.run_queries import RunQueries
+from tocsin.drivers.monitor.queries.alert_queries import AlertQueries
+from tocsin.drivers.monitor.queries.change_queries import ChangeQueries
+from tocsin.drivers.monitor.queries.estimate_queries import EstimateQueries
+from tocsin.drivers.monitor.queries.history_queries import HistoryQueries
+from tocsin.drivers.monitor.queries.index import RunIndex
+from tocsin.drivers.monitor.queries.run_queries import RunQueries
 from tocsin.drivers.monitor.tables import Tables
 from tocsin.monitor.history.tables import TablesStatus
 

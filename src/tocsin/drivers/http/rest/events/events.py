@@ -11,8 +11,8 @@ from starlette.responses import Response
 from tocsin.access.decision import Readable
 from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
+from tocsin.drivers.http.rest.events.views import events_info
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.views import events_info
 from tocsin.errors import BadMethod
 from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_eval import matches
@@ -24,7 +24,7 @@ from tocsin.wire.api.query import Query
 if TYPE_CHECKING:
     from tocsin.broker.port import BrokerPort
     from tocsin.drivers.archive.archiver import Archiver
-    from tocsin.drivers.http.rest.arrow import ArrowReader
+    from tocsin.drivers.http.rest.events.arrow import ArrowReader
     from tocsin.drivers.http.server import HttpServer
 
 LIMIT_MAX: Final = 1_000
@@ -83,7 +83,7 @@ def event_routes(port: BrokerPort, archiver: Archiver | None, server: HttpServer
 
 def _arrow_reader(port: BrokerPort, archiver: Archiver | None) -> ArrowReader:
     # Arrow takes a quarter of a second to load, and many megabytes: most brokers never need it.
-    from tocsin.drivers.http.rest.arrow import ArrowReader
+    from tocsin.drivers.http.rest.events.arrow import ArrowReader
 
     return ArrowReader(port, archiver)
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from tocsin.access.decision import Readable
-from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
+from tocsin.drivers.monitor.database.attempt_rows import decode_message, decode_row
+from tocsin.drivers.monitor.database.run_topics import NO_TOPIC
+from tocsin.drivers.monitor.database.schema import connect_reader
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.run_topics import NO_TOPIC
-from tocsin.drivers.monitor.schema import connect_reader
 from tocsin.errors import BadRequest, NoSuchRun
 from tocsin.event.instant import rfc3339
 from tocsin.monitor.fold import Row

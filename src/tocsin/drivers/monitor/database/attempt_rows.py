@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.drivers.monitor.database_errors import DamagedRow
+from tocsin.drivers.monitor.database.damage import DamagedRow
 from tocsin.monitor.anomalies import of_attempt
 from tocsin.monitor.fold import Row, latest
 from tocsin.monitor.rules import PEAKS, RESOURCE, SUMMED

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.drivers.monitor.attempt_rows import (
+from tocsin.drivers.monitor.database.attempt_rows import (
     Attempt,
     count,
     decode_row,
@@ -19,12 +19,12 @@ from tocsin.drivers.monitor.attempt_rows import (
     take_excess,
     use,
 )
-from tocsin.drivers.monitor.file_index import FileUse, new_files, put_files
+from tocsin.drivers.monitor.database.file_index import FileUse, new_files, put_files
+from tocsin.drivers.monitor.database.retention import in_one, prune
+from tocsin.drivers.monitor.database.run_numbers import RunNumbers
+from tocsin.drivers.monitor.database.run_topics import put_topics
+from tocsin.drivers.monitor.database.schema import connect_writer
 from tocsin.drivers.monitor.options import MonitorOptions
-from tocsin.drivers.monitor.retention import in_one, prune
-from tocsin.drivers.monitor.run_numbers import RunNumbers
-from tocsin.drivers.monitor.run_topics import put_topics
-from tocsin.drivers.monitor.schema import connect_writer
 from tocsin.monitor.anomalies import find_cycle
 from tocsin.monitor.end_states import ENDED_RUN
 from tocsin.monitor.fold import (

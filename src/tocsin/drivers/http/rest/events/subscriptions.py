@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open, session_in
+from tocsin.drivers.http.rest.events.views import box_info, pulled_info, subscription_info
 from tocsin.drivers.http.rest.responses import answer, while_connected
-from tocsin.drivers.http.rest.views import box_info, pulled_info, subscription_info
 from tocsin.drivers.own_address import OwnAddresses
 from tocsin.event.subscription import Kind
 from tocsin.services.link.service import LinkService

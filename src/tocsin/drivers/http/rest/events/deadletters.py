@@ -9,8 +9,8 @@ from starlette.responses import Response
 
 from tocsin.broker.port import BrokerPort
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, session_in
+from tocsin.drivers.http.rest.events.views import dead_letter_info
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.drivers.http.rest.views import dead_letter_info
 from tocsin.services.dead_letters.dead_letters import DeadLetters
 from tocsin.wire.api.query import Query
 from tocsin.wire.api.views import DeadLettersPage, RedriveResult

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tocsin.drivers.monitor.attempt_rows import decode_message, decode_row
-from tocsin.drivers.monitor.index import MAY_READ, Page, RunIndex, event_record
+from tocsin.drivers.monitor.database.attempt_rows import decode_message, decode_row
+from tocsin.drivers.monitor.queries.index import MAY_READ, Page, RunIndex, event_record
 from tocsin.event.instant import rfc3339
 from tocsin.monitor.comparison import changed_files, differences, differing, type_compared
 from tocsin.monitor.views import activity_record, run_record, whole_run

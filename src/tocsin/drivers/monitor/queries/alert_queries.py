@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.estimate_queries import EstimateQueries
-from tocsin.drivers.monitor.index import RunIndex
+from tocsin.drivers.monitor.database.attempt_rows import decode_row
+from tocsin.drivers.monitor.queries.estimate_queries import EstimateQueries
+from tocsin.drivers.monitor.queries.index import RunIndex
 from tocsin.event.instant import NS_PER_S
 from tocsin.monitor.alerts.policy import AlertPolicy, CompletedRuns, Expectation
 from tocsin.monitor.alerts.scanner import RunningAttempt, RunUnderWay

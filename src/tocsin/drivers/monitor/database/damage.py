@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw
 
-from tocsin.drivers.monitor.schema import FILE_NAME
+from tocsin.drivers.monitor.database.schema import FILE_NAME
 from tocsin.errors import DataDirectoryUnusable, MonitorOff
 
 SET_ASIDE_MAX: Final = 9  # each may be as large as the monitor's database ever was

@@ -6,9 +6,15 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
-from tocsin.drivers.monitor.alert_queries import AlertQueries
-from tocsin.drivers.monitor.attempt_rows import decode_row
-from tocsin.drivers.monitor.index import MAY_READ, Page, RunIndex, bad_page_token, event_record
+from tocsin.drivers.monitor.database.attempt_rows import decode_row
+from tocsin.drivers.monitor.queries.alert_queries import AlertQueries
+from tocsin.drivers.monitor.queries.index import (
+    MAY_READ,
+    Page,
+    RunIndex,
+    bad_page_token,
+    event_record,
+)
 from tocsin.errors import NoSuchRun
 from tocsin.monitor.anomalies import of_attempt
 from tocsin.monitor.end_states import ENDED_RUN

@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from tocsin.drivers.monitor.file_index import index_all
+from tocsin.drivers.monitor.database.file_index import index_all
 from tocsin.errors import DataDirectoryUnusable
 from tocsin.store.directory import make_private
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import apsw
 
-from tocsin.drivers.monitor.attempt_rows import decode_row
+from tocsin.drivers.monitor.database.attempt_rows import decode_row
 from tocsin.monitor.fold import ParsedMessage, Row, RunMessage
 from tocsin.monitor.generations import Generation, Generations, boundary_of, named
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
-from tocsin.drivers.monitor.queries import Queries
+from tocsin.drivers.monitor.queries.queries import Queries
 from tocsin.errors import TooLarge
 from tocsin.event.instant import rfc3339
 from tocsin.wire.api.run_views import ActivityInfo

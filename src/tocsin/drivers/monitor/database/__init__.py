@@ -1,0 +1,1 @@
+"""The database of runs: its tables, and what the messages of a batch change in them."""

@@ -1,0 +1,1 @@
+"""What can be asked about runs, over one connection to their database."""

@@ -18,9 +18,7 @@ from tocsin.broker.recent.events import Recent
 from tocsin.config import load
 from tocsin.drivers import node as node_module
 from tocsin.drivers.application import Application
-from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
-from tocsin.drivers.disk import Readers
 from tocsin.drivers.frames.datagrams import DatagramListener
 from tocsin.drivers.frames.listener import FramesListener
 from tocsin.drivers.http.listener import HttpListener
@@ -29,11 +27,13 @@ from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.http.rest.endpoint import Endpoint
 from tocsin.drivers.link.links import Links
 from tocsin.drivers.link.listener import LinkListener
+from tocsin.drivers.listeners.budget import ReceiveBudget
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import Monitor, open_monitor
 from tocsin.drivers.pegasus.listener import PegasusListener
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.listener import SoapTcpListener
+from tocsin.drivers.storage.disk import Readers
 from tocsin.event.event import Event
 from tocsin.event.topic import TopicPattern
 from tocsin.overlay.time_of_day import NO_ZONES

@@ -18,10 +18,10 @@ from tocsin.access.audit.query import AuditQuery
 from tocsin.access.audit.records import AuditRecord, Kind
 from tocsin.access.decision import Action, Decision
 from tocsin.access.session import anonymous
-from tocsin.drivers import audit_log as audit_log_module
-from tocsin.drivers.audit_files import END, AuditFiles, FileOptions, audit_files
-from tocsin.drivers.audit_log import AuditLog
-from tocsin.drivers.audit_reader import read_page, verify_files
+from tocsin.drivers.access import audit_log as audit_log_module
+from tocsin.drivers.access.audit_files import END, AuditFiles, FileOptions, audit_files
+from tocsin.drivers.access.audit_log import AuditLog
+from tocsin.drivers.access.audit_reader import read_page, verify_files
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.topic import TopicPattern
 

@@ -16,8 +16,8 @@ import uvloop
 
 from access.issuer import DEVICE_GRANT, OpenIdIssuer
 from tocsin.access.sign_in.issuer import Issuer
+from tocsin.drivers.access.openid import OpenIdSignIn
 from tocsin.drivers.logger import Logger
-from tocsin.drivers.openid import OpenIdSignIn
 from tocsin.errors import NotSignedIn
 
 

@@ -19,7 +19,7 @@ import uvloop
 from access.issuer import Answer, OpenIdIssuer, SigningKey
 from tocsin.access.sign_in.issuer import Issuer
 from tocsin.access.sign_in.openid import OpenId
-from tocsin.drivers.openid_keys import DISCOVERY, OpenIdKeys, RefreshOptions
+from tocsin.drivers.access.openid_keys import DISCOVERY, OpenIdKeys, RefreshOptions
 from tocsin.errors import BadSetting, NotSignedIn
 
 KEYS = "/keys"

@@ -15,7 +15,7 @@ import pytest
 
 from served import ROOT, Served, folder
 from tocsin.archive.file_names import format_range
-from tocsin.drivers.backup import MANIFEST_NAME, back_up, last_given, read_manifest, restore
+from tocsin.drivers.storage.backup import MANIFEST_NAME, back_up, last_given, read_manifest, restore
 from tocsin.errors import BadBackup, LogIncomplete
 from tocsin.event.event import Event
 from tocsin.event.stored import Batch, Stored

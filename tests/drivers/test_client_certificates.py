@@ -23,7 +23,7 @@ from pki import DAY, NOW, authority
 from served import ROOT, Served
 from tls_site import Client, Refused, Site, connect
 from tocsin.access.session import anonymous
-from tocsin.drivers.site_context import certificate_session
+from tocsin.drivers.tls.site_context import certificate_session
 from tocsin.wire.dime import Decoder, envelope_message
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from served import ROOT, Served, served
 from tocsin.config import DeliverySettings, HttpSettings
-from tocsin.drivers.tls import listener_context, sink_context
+from tocsin.drivers.tls.contexts import listener_context, sink_context
 from tocsin.errors import BadSetting
 from tocsin.wire.dime import Decoder, envelope_message
 

@@ -19,12 +19,13 @@ from monitor.runs import activity_pairs, run_pairs
 from served import served
 from small_disk import small_disk
 from tocsin.config import load
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.logger import Logger
-from tocsin.drivers.monitor import database_errors, follower
+from tocsin.drivers.monitor import follower
+from tocsin.drivers.monitor.database import damage
 from tocsin.drivers.monitor.database.schema import FILE_NAME
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node import Node
-from tocsin.drivers.own_address import OwnAddresses
 from tocsin.errors import MonitorOff, NoSuchRun
 from tocsin.store.store import Store
 
@@ -141,7 +142,7 @@ def test_a_question_that_meets_damage_is_answered_from_new_tables(tmp_path: Path
 def test_no_more_than_so_many_databases_are_set_aside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_errors, "SET_ASIDE_MAX", 2)
+    monkeypatch.setattr(damage, "SET_ASIDE_MAX", 2)
     for _ in range(2):
         (tmp_path / FILE_NAME).write_bytes(b"garbage " * 1_000)
         watch(tmp_path, make_a_run if not set_aside(tmp_path) else see_the_run)

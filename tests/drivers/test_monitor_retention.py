@@ -12,7 +12,8 @@ import pytest
 from monitor.beside_a_node import say, watch
 from monitor.kept import OPTIONS, Kept
 from monitor.runs import activity_pairs, at, ns, received, run_pairs
-from tocsin.drivers.monitor import follower, retention
+from tocsin.drivers.monitor import follower
+from tocsin.drivers.monitor.database import retention
 from tocsin.drivers.monitor.database.schema import FILE_NAME, SCHEMA_VERSION
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node import Node

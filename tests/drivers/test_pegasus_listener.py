@@ -14,10 +14,10 @@ import uvloop
 
 from engine_streams import fold, shared
 from tocsin.config import Settings, load
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import open_monitor
 from tocsin.drivers.node import Node
-from tocsin.drivers.own_address import OwnAddresses
 from tocsin.drivers.pegasus.listener import ListenerLimits, PegasusListener, listen
 from tocsin.errors import BadSetting
 from tocsin.store.store import Store

@@ -10,11 +10,11 @@ import uvloop
 
 from tocsin.access.session import internal
 from tocsin.config import load
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.node import Node
-from tocsin.drivers.own_address import OwnAddresses
 from tocsin.event.event import Event
 from tocsin.ontology import built_in
 from tocsin.store.store import Store

@@ -14,17 +14,17 @@ from tocsin.broker.recent.latest import Latest
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.broker.recent.types import SeenTypes
 from tocsin.config import Settings
-from tocsin.drivers.access_control import AccessControl, open_access_control, quotas_of
+from tocsin.drivers.access.access_control import AccessControl, open_access_control, quotas_of
 from tocsin.drivers.archive.archiver import Archiver
-from tocsin.drivers.clock_watch import ClockWatch
-from tocsin.drivers.disk_space import DiskSpace
+from tocsin.drivers.clock import ClockWatch
 from tocsin.drivers.health import Health, health_of
 from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.link.links import Links
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node import Node
-from tocsin.drivers.own_address import OwnAddresses
+from tocsin.drivers.storage.disk_space import DiskSpace
 from tocsin.services.blackboard.board import Board
 from tocsin.services.directory.directory import Directory
 from tocsin.services.discovery.service import ResourceDiscovery

@@ -20,17 +20,17 @@ from tocsin.access.decision import Access
 from tocsin.access.session import Session
 from tocsin.broker.engine import Replier
 from tocsin.config import OFF, Settings
-from tocsin.drivers.access_control import check_exposure, ensure_administrator
-from tocsin.drivers.bind_address import host_and_port
+from tocsin.drivers.access.access_control import check_exposure, ensure_administrator
 from tocsin.drivers.broker_tls import BrokerTls, broker_tls, watch_certificates
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.listener import HttpListener
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.listeners.bind_address import host_and_port
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
 from tocsin.drivers.soap_services import MailboxNode, soap_context
-from tocsin.drivers.stores import accept_losses, accept_the_clock
+from tocsin.drivers.storage.stores import accept_losses, accept_the_clock
 from tocsin.errors import NoSuchPath
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory

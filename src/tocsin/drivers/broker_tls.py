@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING
 
 from tocsin.access.session import Session
 from tocsin.config import CertificateSettings, Settings, read_rules
-from tocsin.drivers.access_control import check_applied
+from tocsin.drivers.access.access_control import check_applied
 from tocsin.drivers.application import Application
-from tocsin.drivers.file_reload import FileReload
-from tocsin.drivers.site_context import SiteContext
-from tocsin.drivers.tls import (
+from tocsin.drivers.tls.contexts import (
     DELIVERY,
     LISTENER,
     OVERLAY,
@@ -25,11 +23,13 @@ from tocsin.drivers.tls import (
     sink_context,
     trust_peers,
 )
+from tocsin.drivers.tls.file_reload import FileReload
+from tocsin.drivers.tls.site_context import SiteContext
 from tocsin.errors import BadSetting
 from tocsin.services.limited_log import LimitedLog
 
 if TYPE_CHECKING:
-    from tocsin.drivers.certificates import PeerCertificates
+    from tocsin.drivers.tls.certificates import PeerCertificates
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def open_peer_certificates(
             remedy="Give the broker's own certificate: --tls-cert FILE --tls-key FILE.",
         )
     # Imported only here: the library for certificates takes a tenth of a second to load.
-    from tocsin.drivers.certificates import PeerCertificates
+    from tocsin.drivers.tls.certificates import PeerCertificates
 
     return PeerCertificates(settings)
 

@@ -13,19 +13,19 @@ from typing import Protocol
 
 from tocsin.broker.port import BrokerPort
 from tocsin.config import OFF, Settings
-from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.frames.datagrams import listen as listen_datagrams
 from tocsin.drivers.frames.listener import FramesListener
 from tocsin.drivers.frames.listener import listen as listen_frames
 from tocsin.drivers.http.listener import listen as listen_http
 from tocsin.drivers.http.rest.context import RestContext
 from tocsin.drivers.link.links import Links
+from tocsin.drivers.listeners.budget import ReceiveBudget
+from tocsin.drivers.listeners.stream_listener import StreamListener
 from tocsin.drivers.pegasus.listener import listen as listen_pegasus
 from tocsin.drivers.pegasus.listener import listener_limits
 from tocsin.drivers.plugins import BUILT_IN, DIALECTS, plugins
 from tocsin.drivers.soap_services import SoapServices
 from tocsin.drivers.soap_tcp.listener import listen as listen_soap_tcp
-from tocsin.drivers.stream_listener import StreamListener
 from tocsin.errors import BadSetting
 from tocsin.services.performance.service import Addresses
 from tocsin.services.performance.session import ARCHIVE

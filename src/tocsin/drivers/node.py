@@ -28,16 +28,16 @@ from tocsin.broker.retention import retention_reach
 from tocsin.broker.snapshot import load_snapshot
 from tocsin.config import DeliverySettings, Settings
 from tocsin.drivers.clock import SteadyClock
-from tocsin.drivers.disk import Readers, Writer
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.logger import Logger
-from tocsin.drivers.own_address import OwnAddresses
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.pusher import Pusher, PushOptions
 from tocsin.drivers.push.rules import sink_rules
 from tocsin.drivers.push.sinks import installed_sinks
 from tocsin.drivers.runtime import LoopRuntime
 from tocsin.drivers.secret_box import SecretBox
-from tocsin.drivers.tls import sink_context
+from tocsin.drivers.storage.disk import Readers, Writer
+from tocsin.drivers.tls.contexts import sink_context
 from tocsin.errors import DiskFailed, DiskFull, InternalError, TocsinError
 from tocsin.event.stored import Stored
 from tocsin.wire.cloudevents.webhook import Allowed, Refused

@@ -28,11 +28,11 @@ BUILT_IN: Final = {
         "gmas": "tocsin.drivers.push.sinks:GMAS",
     },
     STORES: {
-        "sqlite": "tocsin.drivers.stores:open_sqlite",
-        "memory": "tocsin.drivers.stores:open_memory",
+        "sqlite": "tocsin.drivers.storage.stores:open_sqlite",
+        "memory": "tocsin.drivers.storage.stores:open_memory",
     },
     LOG_READERS: {
-        "sqlite": "tocsin.drivers.stores:read_sqlite",
+        "sqlite": "tocsin.drivers.storage.stores:read_sqlite",
     },
     DIALECTS: {
         "http": "tocsin.drivers.dialects:open_http",

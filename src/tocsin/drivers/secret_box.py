@@ -9,11 +9,19 @@ from __future__ import annotations
 import base64
 import binascii
 import secrets
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
+from tocsin.access.session import internal
+from tocsin.broker.port import BrokerPort
 from tocsin.credentials.files import read_private, write_private
-from tocsin.errors import BadCredential
+from tocsin.drivers.logger import WriteLog
+from tocsin.errors import BadCredential, NoSuchSubscription
+from tocsin.event.subscription import Change
+from tocsin.wire.cloudevents.webhook import SIGNING
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -22,6 +30,7 @@ KEY_NAME: Final = "secrets.key"
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12  # NIST SP 800-38D, 8.2.2: at random, for at most 2^32 texts of one key
 PREFIX: Final = "sealed.1."
+SERVICE: Final = "secrets"  # who seals what former versions kept in clear
 
 
 class SecretBox:
@@ -82,3 +91,20 @@ class SecretBox:
 
 def is_sealed(text: str) -> bool:
     return text.startswith(PREFIX)
+
+
+async def seal_former_secrets(port: BrokerPort, box: SecretBox, note: WriteLog) -> None:
+    """Seal what former versions kept in clear; a subscription that ends meanwhile is left alone."""
+    session, count = internal(SERVICE), 0
+    for view in port.views(session):
+        subscription = view.subscription
+        secret = subscription.config.secret
+        if secret is None or is_sealed(secret):
+            continue
+        sealed = box.seal(secret, SIGNING)
+        config = msgspec.structs.replace(subscription.config, secret=sealed)
+        with suppress(NoSuchSubscription):
+            await port.change(session, subscription.id, Change(config=config), subscription.kind)
+            count += 1
+    if count:
+        note("info", "signing secrets that were kept in clear are sealed", subscriptions=count)

@@ -11,28 +11,34 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import uvloop
 
 from tocsin.access.decision import Access
 from tocsin.broker.log import EventStore
 from tocsin.config import Settings
-from tocsin.drivers.access_control import check_exposure, ensure_administrator
+from tocsin.drivers.access.access_control import check_exposure, ensure_administrator
 from tocsin.drivers.application import Application
 from tocsin.drivers.archive.archiver import Archiver, open_archiver
-from tocsin.drivers.bind_address import host_and_port
 from tocsin.drivers.broker_tls import BrokerTls, broker_tls, watch_certificates
-from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
-from tocsin.drivers.former_secrets import seal_former_secrets
 from tocsin.drivers.http.connection_limiter import long_lived_max
 from tocsin.drivers.link.links import Links
+from tocsin.drivers.listeners.bind_address import host_and_port
+from tocsin.drivers.listeners.budget import ReceiveBudget
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import open_monitor
+from tocsin.drivers.secret_box import seal_former_secrets
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
-from tocsin.drivers.stores import accept_losses, accept_the_clock, has_log_reader, open_store
-from tocsin.drivers.zones import zone_offset_s
+from tocsin.drivers.storage.stores import (
+    accept_losses,
+    accept_the_clock,
+    has_log_reader,
+    open_store,
+)
 from tocsin.errors import TocsinError
 from tocsin.services.directory.directory import Directory, Offering
 from tocsin.services.discovery.factory import open_discovery
@@ -156,7 +162,7 @@ async def _serve(
         app.archiver = _open_archiver(app, directory)
         ids = await ids_of(app.port)
         app.discovery = open_discovery(
-            app.port, ids.broker, zone_offset_s, settings.overlay.discovery_options()
+            app.port, ids.broker, _zone_offset_s, settings.overlay.discovery_options()
         )
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
         app.links = links = Links(app.port, app.discovery, ids, settings, budget, tls.links)
@@ -231,3 +237,12 @@ async def _close(listeners: Listeners, app: Application, soap: SoapServices) -> 
 
 def _exit_code(failure: TocsinError | None) -> int:
     return 0 if failure is None else failure.exit_code
+
+
+def _zone_offset_s(name: str) -> int | None:
+    """How far the zone is ahead of UTC at this moment; None if there is no such zone."""
+    try:
+        offset = datetime.now(ZoneInfo(name)).utcoffset()
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+    return None if offset is None else int(offset.total_seconds())

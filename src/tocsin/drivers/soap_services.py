@@ -13,7 +13,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
 from tocsin.drivers.application import Application
 from tocsin.drivers.logger import Logger
-from tocsin.drivers.stores import BOXES_DIRECTORY, open_store
+from tocsin.drivers.storage.stores import BOXES_DIRECTORY, open_store
 from tocsin.errors import TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.services.mailbox.local_delivery import OwnBoxes

@@ -12,7 +12,7 @@ from raw_http import Raw, get, once, post, structured
 
 from conftest import complaints
 from served import Served, served
-from tocsin.drivers.peers import Peers, peer_of
+from tocsin.drivers.listeners.peers import Peers, peer_of
 
 CONNECTIONS = 20
 STREAMS = 16

@@ -13,10 +13,10 @@ import uvloop
 
 from manual_runtime import ManualRuntime
 from tocsin.config import OverlaySettings
-from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.link.connections import LinkConnections
 from tocsin.drivers.link.connector import TcpConnector
 from tocsin.drivers.link.listener import LinkListener
+from tocsin.drivers.listeners.budget import ReceiveBudget
 from tocsin.services.link.transport import Transport
 
 WAIT_S = 10.0

@@ -12,7 +12,7 @@ import pytest
 from link_pair import Side, closing, play, until
 
 from tocsin.config import HttpSettings, OverlaySettings
-from tocsin.drivers.tls import authorities_context, listener_context
+from tocsin.drivers.tls.contexts import authorities_context, listener_context
 from tocsin.errors import BadSetting, PeerFailed
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")

@@ -22,7 +22,7 @@ from tocsin.archive.record import to_events
 from tocsin.config import LogSettings
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.plugins import DIALECTS, LOG_READERS, SINKS, STORES, Plugins
-from tocsin.drivers.stores import accept_losses, accept_the_clock
+from tocsin.drivers.storage.stores import accept_losses, accept_the_clock
 from tocsin.errors import BadSetting
 
 ENTRY_POINTS = """\

@@ -19,7 +19,7 @@ from tocsin.broker.log import EventStore, OpenLogReader
 from tocsin.drivers.dialects import DialectContext, Listener
 from tocsin.drivers.push.coroutine_sender import CoroutineSender
 from tocsin.drivers.push.sender import PushContext, Sender
-from tocsin.drivers.stores import StoreOptions
+from tocsin.drivers.storage.stores import StoreOptions
 from tocsin.errors import TocsinError
 from tocsin.event.event import Event
 from tocsin.event.stored import Append, StateChange

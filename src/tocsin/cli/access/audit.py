@@ -13,8 +13,8 @@ from typing import Any, Final
 from tocsin.cli.durations import instant_before, seconds
 from tocsin.cli.render import plural, say, show, show_json, table
 from tocsin.cli.rest import PAGE_MAX, Rest
-from tocsin.drivers.audit_log import DIRECTORY
-from tocsin.drivers.audit_reader import verify_files
+from tocsin.drivers.access.audit_log import DIRECTORY
+from tocsin.drivers.access.audit_reader import verify_files
 from tocsin.errors import DataDirectoryUnusable, TocsinError
 from tocsin.event.instant import rfc3339_ns
 

@@ -30,7 +30,7 @@ def run(arguments: Namespace) -> int:
     from tocsin.cli.progress import Progress
     from tocsin.cli.render import say, show_json
     from tocsin.config import find_file, load
-    from tocsin.drivers.backup import ARCHIVE_NAME, back_up, size_of
+    from tocsin.drivers.storage.backup import ARCHIVE_NAME, back_up, size_of
 
     file = find_file(arguments.config, os.environ)
     settings, _ = load({"log.directory": arguments.data}, os.environ, file)

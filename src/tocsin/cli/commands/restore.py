@@ -43,7 +43,7 @@ def add_arguments(parser: Parser) -> None:
 def run(arguments: Namespace) -> int:
     from tocsin.cli.progress import Progress
     from tocsin.cli.render import say, show_json
-    from tocsin.drivers.backup import last_given, read_manifest, restore
+    from tocsin.drivers.storage.backup import last_given, read_manifest, restore
 
     manifest = read_manifest(arguments.backup)
     next_seq = arguments.next

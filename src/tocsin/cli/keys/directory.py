@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 from tocsin.access.sign_in.certificates import readable
 from tocsin.cli.keys import making
-from tocsin.drivers.private_files import (
+from tocsin.drivers.tls.private_files import (
     DIRECTORY_MODE,
     check_private,
     read_private,

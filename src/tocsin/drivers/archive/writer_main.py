@@ -31,7 +31,7 @@ from tocsin.drivers.archive.messages import (
 )
 from tocsin.drivers.archive.roller import Roller, disk_error
 from tocsin.drivers.site_ontology import use_ontology
-from tocsin.drivers.stores import open_log_reader
+from tocsin.drivers.storage.stores import open_log_reader
 from tocsin.errors import TocsinError
 from tocsin.errors.archive import ArchiveOfAnotherLog
 from tocsin.ontology import in_use

@@ -11,10 +11,10 @@ from typing import Protocol, cast
 from tocsin.access.session import anonymous
 from tocsin.broker.effects import Level
 from tocsin.config.tables import FramesSettings
-from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.connection_quotas import ConnectionQuotas
-from tocsin.drivers.site_context import certificate_session
-from tocsin.drivers.stream_listener import socket_name
+from tocsin.drivers.listeners.budget import ReceiveBudget
+from tocsin.drivers.listeners.connection_quotas import ConnectionQuotas
+from tocsin.drivers.listeners.stream_listener import socket_name
+from tocsin.drivers.tls.site_context import certificate_session
 from tocsin.errors import BadFrame, NotSignedIn, QuotaReached, TocsinError, TooSlow
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.performance.session import PerformanceSession

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from tocsin.broker.delivery.trust import is_trusted
-from tocsin.drivers.bind_address import host_and_port, why_not
+from tocsin.drivers.listeners.bind_address import host_and_port, why_not
 from tocsin.errors import BadSetting
 from tocsin.services.performance.datagram_sessions import Address, DatagramSessions
 

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final
 
 from tocsin.config import Settings
-from tocsin.drivers.bind_address import host_and_port, why_not
-from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.frames.connection import Connection
 from tocsin.drivers.frames.pending_tls import PendingTls
-from tocsin.drivers.peers import Peers
+from tocsin.drivers.listeners.bind_address import host_and_port, why_not
+from tocsin.drivers.listeners.budget import ReceiveBudget
+from tocsin.drivers.listeners.connection_quotas import ConnectionQuotas
+from tocsin.drivers.listeners.peers import Peers
 from tocsin.errors import BadSetting
 from tocsin.services.limited_log import LimitedLog
 from tocsin.services.performance.service import PerformanceService

@@ -11,7 +11,6 @@ from collections import deque
 from math import inf
 from typing import Final
 
-from tocsin.drivers.delivery_receipts import PendingReceipts
 from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection_limiter import PROBES
 from tocsin.drivers.http.exchange import Exchange
@@ -21,6 +20,7 @@ from tocsin.drivers.http.request import Headers, Request
 from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import session_of
 from tocsin.drivers.http.transport import EXCHANGE, NOBODY, REQUESTS, ClientTransport
+from tocsin.drivers.listeners.delivery_receipts import PendingReceipts
 from tocsin.errors import TocsinError
 from tocsin.wire.api.problem import internal_error
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from tocsin.drivers.listeners.peers import Peers
 from tocsin.drivers.logger import WriteLog
-from tocsin.drivers.peers import Peers
 from tocsin.errors import Busy, TocsinError, TooManySubscriptions
 
 PROBES: Final = frozenset({b"/livez", b"/readyz"})

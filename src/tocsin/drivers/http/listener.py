@@ -11,8 +11,6 @@ from typing import Final
 from starlette.routing import compile_path
 
 from tocsin.config import HttpSettings, is_loopback
-from tocsin.drivers.bind_address import host_and_port, why_not
-from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.http.asgi import AsgiExchange
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.exchange import Exchange
@@ -26,6 +24,8 @@ from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import session_of, socket_session
 from tocsin.drivers.http.soap_exchange import SoapExchange
 from tocsin.drivers.http.streams import EventStreamTransport, SocketTransport
+from tocsin.drivers.listeners.bind_address import host_and_port, why_not
+from tocsin.drivers.listeners.budget import ReceiveBudget
 from tocsin.errors import BadSetting
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.stream import ProfileCaches

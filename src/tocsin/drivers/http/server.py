@@ -13,8 +13,6 @@ from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.broker.effects import Level
 from tocsin.broker.engine import Replier
 from tocsin.config import HttpSettings
-from tocsin.drivers.budget import ReceiveBudget
-from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.http.answers import ResponseHeads
 from tocsin.drivers.http.connection_limiter import (
     CROWDED_IDLE_S,
@@ -26,8 +24,10 @@ from tocsin.drivers.http.exchange import Exchange
 from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.head_cache import HeadCache
 from tocsin.drivers.http.request import Request
+from tocsin.drivers.listeners.budget import ReceiveBudget
+from tocsin.drivers.listeners.connection_quotas import ConnectionQuotas
 from tocsin.drivers.logger import WriteLog
-from tocsin.drivers.site_context import certificate_session
+from tocsin.drivers.tls.site_context import certificate_session
 from tocsin.errors import NotSignedIn, QuotaReached, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.cloudevents.limits import Limits

@@ -8,8 +8,8 @@ import msgspec
 
 from tocsin.access.session import Session
 from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
-from tocsin.drivers.connection_quotas import ConnectionQuotas
 from tocsin.drivers.http.request import Headers
+from tocsin.drivers.listeners.connection_quotas import ConnectionQuotas
 
 ENDPOINT = "http"
 WEBSOCKET = "websocket"

@@ -12,7 +12,7 @@ from tocsin.drivers.http import answers
 from tocsin.drivers.http.connection import Connection
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.session import SOAP, soap_session
-from tocsin.drivers.private_transport import is_private
+from tocsin.drivers.listeners.private_transport import is_private
 from tocsin.errors import TocsinError
 from tocsin.safexml import carried_as
 from tocsin.services.publishing.content_encoding import decoded

@@ -8,9 +8,9 @@ from math import inf
 from typing import Final
 
 from tocsin.access.session import Session, anonymous
-from tocsin.drivers.budget import OWN_BYTES_MAX
 from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import ENDPOINT
+from tocsin.drivers.listeners.budget import OWN_BYTES_MAX
 
 # What the bytes that come in are for.
 REQUESTS: Final = 0

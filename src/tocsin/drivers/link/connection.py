@@ -12,8 +12,8 @@ from typing import Final, cast
 from tocsin.access.session import Session, anonymous
 from tocsin.drivers.link.connections import LinkConnections
 from tocsin.drivers.link.frame_count import FrameCount
-from tocsin.drivers.site_context import certificate_session
-from tocsin.drivers.stream_listener import socket_name
+from tocsin.drivers.listeners.stream_listener import socket_name
+from tocsin.drivers.tls.site_context import certificate_session
 from tocsin.errors import NotSignedIn
 from tocsin.services.link.transport import Receiver, Transport
 

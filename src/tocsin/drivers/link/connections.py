@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from tocsin.broker.runtime import Runtime
 from tocsin.config import OverlaySettings
-from tocsin.drivers.budget import ReceiveBudget, Share
+from tocsin.drivers.listeners.budget import ReceiveBudget, Share
 from tocsin.services.limited_log import LimitedLog
 
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine

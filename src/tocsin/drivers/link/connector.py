@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import partial
 
 from tocsin.config import split_address
-from tocsin.drivers.bind_address import why_not
 from tocsin.drivers.link.connection import LinkConnection
 from tocsin.drivers.link.connections import LinkConnections
+from tocsin.drivers.listeners.bind_address import why_not
 from tocsin.errors import PeerFailed
 from tocsin.services.link.transport import Receiver, Transport
 

@@ -8,12 +8,12 @@ import ssl
 from tocsin import __version__
 from tocsin.broker.port import BrokerPort
 from tocsin.config import Settings
-from tocsin.drivers.budget import ReceiveBudget
 from tocsin.drivers.link.connections import LinkConnections
 from tocsin.drivers.link.connector import TcpConnector
 from tocsin.drivers.link.listener import LinkListener
-from tocsin.drivers.own_address import ANY_ADDRESS
-from tocsin.drivers.site_context import SiteContext
+from tocsin.drivers.listeners.budget import ReceiveBudget
+from tocsin.drivers.listeners.own_address import ANY_ADDRESS
+from tocsin.drivers.tls.site_context import SiteContext
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.service import LinkService

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from tocsin.drivers.bind_address import host_and_port, why_not
 from tocsin.drivers.frames.pending_tls import PendingTls
 from tocsin.drivers.link.connection import LinkConnection, Opened
 from tocsin.drivers.link.connections import LinkConnections
-from tocsin.drivers.peers import Peers
+from tocsin.drivers.listeners.bind_address import host_and_port, why_not
+from tocsin.drivers.listeners.peers import Peers
 from tocsin.errors import BadSetting
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import Final
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.config import PegasusSettings, Settings
-from tocsin.drivers.budget import ReceiveBudget, Share
 from tocsin.drivers.engine_messages import events_from, received
-from tocsin.drivers.stream_listener import READ_BYTES, StreamListener, hang_up
+from tocsin.drivers.listeners.budget import ReceiveBudget, Share
+from tocsin.drivers.listeners.stream_listener import READ_BYTES, StreamListener, hang_up
 from tocsin.errors import BadFrame, Busy, NotAllowed, NotSignedIn, ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.wire.pegasus import RecordSplitter, Stampede

@@ -8,11 +8,16 @@ import traceback
 
 from tocsin.access.session import Session as AccessSession
 from tocsin.config import LimitSettings, SoapTcpSettings
-from tocsin.drivers.budget import ReceiveBudget
+from tocsin.drivers.listeners.budget import ReceiveBudget
+from tocsin.drivers.listeners.stream_listener import (
+    PeerConnected,
+    StreamListener,
+    hang_up,
+    socket_name,
+)
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.soap_tcp.destination import SCHEME
 from tocsin.drivers.soap_tcp.session import Session
-from tocsin.drivers.stream_listener import PeerConnected, StreamListener, hang_up, socket_name
 from tocsin.errors import BadFrame, Busy, TooSlow
 from tocsin.services.soap.call import Answer
 

@@ -10,9 +10,9 @@ import asyncio
 
 from tocsin.access.session import Session as AccessSession
 from tocsin.config import SoapTcpSettings
-from tocsin.drivers.budget import Share
-from tocsin.drivers.delivery_receipts import PendingReceipts
-from tocsin.drivers.private_transport import is_private
+from tocsin.drivers.listeners.budget import Share
+from tocsin.drivers.listeners.delivery_receipts import PendingReceipts
+from tocsin.drivers.listeners.private_transport import is_private
 from tocsin.drivers.soap_tcp.destination import path_and_query
 from tocsin.errors import TooSlow
 from tocsin.services.soap.call import Answer, SoapCall

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.config import Settings
-from tocsin.drivers.access_control import AccessControl
+from tocsin.drivers.access.access_control import AccessControl
 from tocsin.drivers.archive.archiver import Archiver
-from tocsin.drivers.clock_watch import ClockWatch
-from tocsin.drivers.disk_space import DiskSpace
+from tocsin.drivers.clock import ClockWatch
 from tocsin.drivers.health import Health
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.monitor.monitor import Monitor
-from tocsin.drivers.own_address import OwnAddresses
+from tocsin.drivers.storage.disk_space import DiskSpace
 from tocsin.services.blackboard.board import Board
 from tocsin.services.directory.directory import Directory
 from tocsin.services.discovery.service import ResourceDiscovery

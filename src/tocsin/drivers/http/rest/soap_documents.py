@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.topics import SeenTopics
 from tocsin.drivers.http.rest.endpoint import DESCRIPTION, Endpoint, reads, session_in
-from tocsin.drivers.own_address import OwnAddresses
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.errors import NoSuchPath
 from tocsin.services.soap.context import topics_for
 from tocsin.wire.wsdl import schema, services, wsdl

@@ -17,8 +17,8 @@ from tocsin.access.quotas.holders import Holder
 from tocsin.access.quotas.rules import Quota
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
-from tocsin.drivers.access_control import AccessControl
-from tocsin.drivers.audit_log import AuditLog
+from tocsin.drivers.access.access_control import AccessControl
+from tocsin.drivers.access.audit_log import AuditLog
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, session_in
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.errors import BadRequest, NoAuditLog

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open, session_in
 from tocsin.drivers.http.rest.events.views import box_info, pulled_info, subscription_info
 from tocsin.drivers.http.rest.responses import answer, while_connected
-from tocsin.drivers.own_address import OwnAddresses
+from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.event.subscription import Kind
 from tocsin.services.link.service import LinkService
 from tocsin.services.subscriptions.subscriptions import Subscriptions, read_pull

@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 
 from tocsin.access.decision import Action
 from tocsin.access.quotas.rules import Quota
-from tocsin.drivers.access_control import AccessControl
+from tocsin.drivers.access.access_control import AccessControl
 
 
 def access_metrics(access: AccessControl) -> Iterator[Metric]:

@@ -26,8 +26,8 @@ from tocsin.access.audit.records import (
 )
 from tocsin.access.decision import Decision
 from tocsin.access.session import Session, internal
-from tocsin.drivers.audit_files import AuditFiles, FileOptions
-from tocsin.drivers.audit_reader import AuditPage, read_page, verify_files
+from tocsin.drivers.access.audit_files import AuditFiles, FileOptions
+from tocsin.drivers.access.audit_reader import AuditPage, read_page, verify_files
 from tocsin.drivers.logger import WriteLog
 
 WAITING_MAX: Final = 20_000

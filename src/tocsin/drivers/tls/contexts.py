@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tocsin.config import DeliverySettings, HttpSettings, OverlaySettings
-from tocsin.drivers.private_files import check_private
-from tocsin.drivers.site_context import SiteContext
+from tocsin.drivers.tls.private_files import check_private
+from tocsin.drivers.tls.site_context import SiteContext
 from tocsin.errors import BadSetting
 
 if TYPE_CHECKING:
-    from tocsin.drivers.certificates import PeerCertificates
+    from tocsin.drivers.tls.certificates import PeerCertificates
 
 VERSION_MIN = ssl.TLSVersion.TLSv1_2
 

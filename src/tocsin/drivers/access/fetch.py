@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from tocsin import __version__
-from tocsin.drivers.bind_address import why_not
+from tocsin.drivers.listeners.bind_address import why_not
 
 HEAD_BYTES_MAX = 32 << 10
 READ_BYTES = 64 << 10

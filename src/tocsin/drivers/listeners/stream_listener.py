@@ -10,11 +10,11 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from tocsin.access.session import Session as AccessSession
 from tocsin.access.session import anonymous
-from tocsin.drivers.bind_address import host_and_port, why_not
-from tocsin.drivers.connection_quotas import ConnectionQuotas
+from tocsin.drivers.listeners.bind_address import host_and_port, why_not
+from tocsin.drivers.listeners.connection_quotas import ConnectionQuotas
+from tocsin.drivers.listeners.peers import Peers
 from tocsin.drivers.logger import WriteLog
-from tocsin.drivers.peers import Peers
-from tocsin.drivers.site_context import certificate_session
+from tocsin.drivers.tls.site_context import certificate_session
 from tocsin.errors import BadSetting, NotSignedIn, QuotaReached
 
 BACKLOG: Final = 1_024

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tocsin.access.sign_in.issuer import Issuer
 from tocsin.access.sign_in.openid import OpenId
+from tocsin.drivers.access.openid_keys import OpenIdKeys, RefreshOptions
 from tocsin.drivers.logger import WriteLog
-from tocsin.drivers.openid_keys import OpenIdKeys, RefreshOptions
 
 
 class OpenIdSignIn(OpenId):

@@ -18,9 +18,9 @@ from urllib.parse import urlsplit
 from tocsin.access.sign_in.issuer import Issuer
 from tocsin.access.sign_in.jws import BadKeySet, BadToken, KeySet, json_object, read_key_set
 from tocsin.config.openid import is_allowed_url, is_loopback_http
-from tocsin.drivers.fetch import FetchFailed, fetch
+from tocsin.drivers.access.fetch import FetchFailed, fetch
 from tocsin.drivers.logger import WriteLog
-from tocsin.drivers.tls import authorities_context
+from tocsin.drivers.tls.contexts import authorities_context
 
 DISCOVERY: Final = "/.well-known/openid-configuration"
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from tocsin.access.audit.lines import AuditLine, Fault, lines_of, read_line, verify
 from tocsin.access.audit.query import AuditQuery
-from tocsin.drivers.audit_files import audit_files, read_end
+from tocsin.drivers.access.audit_files import audit_files, read_end
 
 SCANNED_MAX: Final = 200_000  # lines that one page looks at: about half a second
 

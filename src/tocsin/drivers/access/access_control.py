@@ -18,9 +18,9 @@ from tocsin.access.sign_in.attempts import Attempts
 from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.access.sign_in.sign_in import BearerTokens, SignIn
 from tocsin.config import AccessRules, Settings, is_loopback
-from tocsin.drivers.audit_files import FileOptions
-from tocsin.drivers.audit_log import AuditLog
-from tocsin.drivers.connection_quotas import ConnectionQuotas
+from tocsin.drivers.access.audit_files import FileOptions
+from tocsin.drivers.access.audit_log import AuditLog
+from tocsin.drivers.listeners.connection_quotas import ConnectionQuotas
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.node import Node
 from tocsin.errors import BadCredential, BadSetting, DataDirectoryUnusable, NotOpenToTheWorld
@@ -115,7 +115,7 @@ def open_access_control(
     others: Issuers | None = None
     if issuers:
         # Imported only here: the library for keys takes a tenth of a second to load.
-        from tocsin.drivers.openid import OpenIdSignIn
+        from tocsin.drivers.access.openid import OpenIdSignIn
 
         others = OpenIdSignIn(issuers, node.note)
     sign_in = GuardedSignIn(

@@ -1,0 +1,1 @@
+"""What listeners share: addresses, connections counted, memory for what is received."""

@@ -1,0 +1,1 @@
+"""TLS: contexts, certificates of others, and files that are exchanged while the broker runs."""

@@ -108,6 +108,21 @@ def test_a_rule_whose_removal_had_no_room_is_removed_when_that_is_asked_again() 
         site.runtime.run(site.service.remove_rule(ADMIN, rule))
 
 
+def test_an_administrators_token_whose_revocation_had_no_room_is_revoked_with_the_next() -> None:
+    site = Site()
+    first = site.runtime.run(site.service.administrator(None))
+    token = first.split("_")[1]
+    site.runtime.is_disk_full = True
+    with pytest.raises(DiskFull):
+        site.runtime.run(site.service.administrator(None))
+    site.runtime.is_disk_full = False
+
+    site.runtime.pass_s(2)
+    site.runtime.run(site.service.administrator(None))
+
+    assert Site(site).is_revoked(token)
+
+
 def test_a_right_ends_at_the_same_moment_after_a_restart() -> None:
     right = read_right({"action": "read", "expires": "2027-01-01T00:00:00.123456789Z"}, 0)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from tocsin.sim.rights import (
+    EVERY_ACTION,
     EVERYTHING,
+    LINKS,
+    MANAGE,
     PUBLISH,
     READ,
+    RESOURCES,
     SUBSCRIBE,
     Right,
     draw_actions,
@@ -16,6 +20,7 @@ from tocsin.sim.rights import (
 )
 
 ACCESS_SHARE = 1 / 6  # of those worlds whose brokers neither are linked nor share a log
+LINKED_ACCESS_SHARE = 1 / 4  # of those whose brokers are linked
 NAMES = ("ann", "bob", "eve", "tom")
 GROUPS = ("labs", "guests")
 CHAIN = "chain"  # the broker that pushes into this one
@@ -40,10 +45,31 @@ class AccessPlan:
     rules: tuple[SettingsRule, ...]
     by_openid: frozenset[str]  # who signs in with another issuer's tokens
     changes: int  # of rights and credentials, while clients are at work
+    neighbours: tuple[str, ...] = ()  # the principals of the brokers that may be linked
 
 
-def has_access(seed: int) -> bool:
+def has_access(seed: int, *, is_linked: bool = False) -> bool:
+    if is_linked:
+        return Random(f"principals of links {seed}").random() < LINKED_ACCESS_SHARE
     return Random(f"access {seed}").random() < ACCESS_SHARE
+
+
+def add_neighbours(plan: AccessPlan, random: Random, names: tuple[str, ...]) -> AccessPlan:
+    """The same, where these brokers may be linked: most by the settings, some with every right, and
+    others when an administrator says so. What they may ask about resources is left to them."""
+    rules = list(plan.rules)
+
+    def add(right: Right, name: str) -> None:
+        rules.append(SettingsRule(str(len(rules)), right, principal=name))
+
+    for name in names:
+        add(Right(frozenset((MANAGE, READ, SUBSCRIBE)), None, RESOURCES), name)
+        if random.random() < 0.5:
+            add(Right(EVERY_ACTION, EVERYTHING), name)
+        elif random.random() < 0.8:
+            add(Right(frozenset((MANAGE,)), None, LINKS), name)
+            add(draw_right(random, frozenset((PUBLISH, SUBSCRIBE))), name)
+    return replace(plan, rules=tuple(rules), neighbours=names)
 
 
 def draw_access(random: Random) -> AccessPlan:

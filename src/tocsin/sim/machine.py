@@ -22,6 +22,7 @@ from tocsin.errors import DiskFull, TocsinError
 from tocsin.services.link.transport import Receiver, Transport
 from tocsin.sim.checks.attempts import AttemptCheck
 from tocsin.sim.checks.delivery import DeliveryCheck
+from tocsin.sim.checks.link_access import LinkEndCheck
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.delivery import Delivery
 from tocsin.sim.faults.clock import MachineClock
@@ -30,7 +31,7 @@ from tocsin.sim.faults.damage import flip_a_bit
 from tocsin.sim.faults.disk import FaultyDisk
 from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.node import SimNode, dead_letters
-from tocsin.sim.plan import SECONDS_LONG, BrokerPlan
+from tocsin.sim.plan import SECONDS_LONG, BrokerPlan, host_of
 from tocsin.sim.port import CheckedPort
 from tocsin.sim.process import Process
 from tocsin.sim.runtime import SimTask
@@ -69,7 +70,7 @@ class Machine:
         shared: SharedLog | None = None,
     ) -> None:
         """`shared`: the log that it has in common with others, instead of one on its disk."""
-        self.host = f"broker-{number}.example"
+        self.host = host_of(number)
         self.plan = plan
         self.world = world
         self.network = network
@@ -260,6 +261,16 @@ class Machine:
         if self.access is None:
             return anonymous(endpoint, peer)
         return self.access.session(principal, endpoint, peer)
+
+    def link_session(self, host: str, peer: str) -> Session | None:
+        """Who is at the other end of a connection with another broker; None if it is refused."""
+        if self.access is None:
+            return anonymous("link", peer)
+        return self.access.link_session(host, peer)
+
+    def link_end_check(self, session: Session) -> LinkEndCheck | None:
+        access = None if self.access is None else self.access.links
+        return None if access is None else LinkEndCheck(access, session)
 
     def headers(self, principal: str) -> dict[str, str]:
         """What a principal's requests have beside the rest."""

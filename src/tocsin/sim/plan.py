@@ -7,7 +7,7 @@ from random import Random
 
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
-from tocsin.sim.access_plan import AccessPlan, draw_access, has_access
+from tocsin.sim.access_plan import AccessPlan, add_neighbours, draw_access, has_access
 from tocsin.sim.faults.crashes import PlannedCrash, draw_crash
 from tocsin.sim.network import Weather
 from tocsin.sim.overlay_plan import OverlayPlan, draw_overlay, search
@@ -91,9 +91,9 @@ def draw_plan(random: Random, seed: int) -> Plan:
     if drawn < OVERLAY_SHARE:
         plan = draw_linked(random, shape, shape.choice(OVERLAY_BROKERS))
         asking = Random(f"searches {seed}")
-        if plan.overlay is None or asking.random() >= SEARCH_SHARE:
-            return plan
-        return replace(plan, overlay=search(plan.overlay, asking))
+        if plan.overlay is not None and asking.random() < SEARCH_SHARE:
+            plan = replace(plan, overlay=search(plan.overlay, asking))
+        return with_access(plan, seed) if has_access(seed, is_linked=True) else plan
     if drawn < OVERLAY_SHARE + SHARED_LOG_SHARE:
         return draw_shared(random)
     brokers = random.choice((1, 1, 2, 3))
@@ -108,8 +108,20 @@ def with_access(plan: Plan, seed: int) -> Plan:
     """The same brokers, where everybody signs in. What that takes is drawn apart, so that all other
     worlds stay as they are."""
     random = Random(f"access plan {seed}")
-    brokers = tuple(replace(each, access=draw_access(random)) for each in plan.brokers)
-    return replace(plan, brokers=brokers)
+    access = [draw_access(random) for _ in plan.brokers]
+    if plan.overlay is not None:
+        hosts = [host_of(number) for number in range(len(access))]
+        access = [
+            add_neighbours(each, random, tuple(host for host in hosts if host != host_of(number)))
+            for number, each in enumerate(access)
+        ]
+    brokers = zip(plan.brokers, access, strict=True)
+    return replace(plan, brokers=tuple(replace(each, access=of) for each, of in brokers))
+
+
+def host_of(number: int) -> str:
+    """Of a broker."""
+    return f"broker-{number}.example"
 
 
 def draw_linked(random: Random, shape: Random, brokers: int) -> Plan:

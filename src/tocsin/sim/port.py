@@ -6,6 +6,7 @@ acknowledgements are checked once, for all of them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from itertools import count
 
@@ -72,6 +73,8 @@ class CheckedPort(BrokerPort):
         self._world = world
         self._checks = checks
         self._requests = requests
+        # What another broker sends; `None` where everybody may do everything.
+        self.may_relay: Callable[[Event, str], bool] | None = None
         self._hand_outs: dict[Token, tuple[SubscriptionRecord, list[Stored]]] = {}
 
     # Publishing
@@ -94,7 +97,11 @@ class CheckedPort(BrokerPort):
     async def relay(
         self, session: Session, events: list[Event], arrivals: list[Arrival]
     ) -> Accepted:
-        self._observe(lambda result: self.published(events, result, arrivals))
+        may = self.may_relay is None or all(
+            self.may_relay(event, arrival.neighbour)
+            for event, arrival in zip(events, arrivals, strict=True)
+        )
+        self._observe(lambda result: self.published(events, result, arrivals, may=may))
         try:
             return await super().relay(session, events, arrivals)
         finally:

@@ -23,6 +23,8 @@ from tocsin.sim.workload import LEVELS, TOPICS, TYPES
 
 PUBLISH, SUBSCRIBE, READ, MANAGE = (action.value for action in Action)
 EVERY_ACTION: Final = frozenset((PUBLISH, SUBSCRIBE, READ, MANAGE))
+LINKS: Final = "link/*"
+RESOURCES: Final = "resource/*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,11 @@ class Right:
     @property
     def is_whole(self) -> bool:
         return self.scope is EVERYTHING
+
+    def is_about(self, resource: str) -> bool:
+        """Whether it names this resource, or all of its kind."""
+        named = self.resource
+        return named == resource or (named.endswith("/*") and resource.startswith(named[:-1]))
 
     def written(self) -> dict[str, Any]:
         """As somebody writes it who grants it."""

@@ -19,9 +19,11 @@ from tocsin.errors import NotSignedIn, TocsinError
 from tocsin.event.instant import NS_PER_MS
 from tocsin.services.access.service import ADMINISTRATOR, AccessOptions, AccessService
 from tocsin.sim.access_plan import CHAIN, GROUPS, NAMES, AccessPlan
+from tocsin.sim.certificates import Certificates
 from tocsin.sim.checks.access import AccessModel, Holder, RuleRecord, TokenRecord
 from tocsin.sim.checks.checked_access import CheckedAccess
 from tocsin.sim.checks.kept_access import KeptAccess
+from tocsin.sim.checks.link_access import LinkAccessCheck
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.node import SimNode
 from tocsin.sim.rights import EVERY_ACTION, EVERYTHING, Right
@@ -70,9 +72,11 @@ class SiteAccess:
     def __init__(self, world: World, plan: AccessPlan, host: str, log: LogCheck) -> None:
         self.plan = plan
         self.random = Random(f"access {world.seed} {host}")
-        self.model = AccessModel(world, log, plan.members)
+        self.model = AccessModel(world, log, plan.members, plan.neighbours)
         self.kept = KeptAccess(world, self.model)
         self.process: ProcessAccess | None = None
+        self.certificates: Certificates | None = None  # of linked brokers
+        self.links = LinkAccessCheck(world, host, self.model) if plan.neighbours else None
         self.wallets: dict[str, list[str]] = {name: [] for name in (*NAMES, ADMINISTRATOR)}
         self._world = world
         self._host = host
@@ -105,6 +109,8 @@ class SiteAccess:
         policy.set_revoked(self.model.revoked)
         self.model.now_ns = now_ns
         self.model.end_window()
+        if self.links is not None:
+            self.links.begin()
         self._policy = policy
         return CheckedAccess(policy, self.model, self._world)
 
@@ -186,6 +192,25 @@ class SiteAccess:
     def header(self, principal: str) -> str | None:
         text = self.text_of(principal)
         return None if text is None else f"Bearer {text}"
+
+    def link_session(self, host: str, peer: str) -> Session | None:
+        """Of another broker, by the certificate that it shows now; None if that is not valid."""
+        assert self.certificates is not None
+        assert self.process is not None
+        shown = self.certificates.shown_by(host)
+        session = Session(Principal(host), "link", peer, shown)
+        holder = Holder(host, frozenset(), shown.key, shown.expires_ns)
+        self.model.tick()
+        try:
+            self.process.policy.validate(session)
+        except NotSignedIn:
+            if self.model.surely(holder).is_valid:
+                raise Violation(f"{shown.key} of {host} is good, and does not sign in") from None
+            return None
+        if not self.model.maybe(holder, exactly=True).is_valid:
+            raise Violation(f"{shown.key} of {host} signs in, and is over")
+        self.model.neighbours[host] = holder
+        return session
 
     def session(self, principal: str, endpoint: str, peer: str = "") -> Session:
         """As a listener gives it to a request of this principal."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from manual_runtime import ManualRuntime
-from tocsin.access.session import anonymous
+from tocsin.access.decision import EVERYBODY, Access
+from tocsin.access.session import Session, anonymous
 from tocsin.broker.effects import Accepted
 from tocsin.broker.options import BrokerOptions
 from tocsin.errors import PeerFailed
@@ -41,8 +42,10 @@ class LinkedBroker:
         options: LinkOptions = OPTIONS,
         broker_options: BrokerOptions | None = None,
         connector: Connector | None = None,
+        access: Access = EVERYBODY,
     ) -> None:
-        self.runtime = ManualRuntime(options=broker_options)
+        self.sessions: dict[str, Session] = {}  # of neighbours that sign in
+        self.runtime = ManualRuntime(options=broker_options, access=access)
         port = self.runtime.port
         self.ids = self.runtime.run(ids_of(port))
         self.discovery = open_discovery(port, self.ids.broker, lambda name: None)
@@ -85,7 +88,7 @@ class Peer:
         self.broker = broker
         self.log = log
         self.peer = f"{broker}.example:8403"
-        self.session = anonymous("link", self.peer)
+        self.session = at.sessions.get(broker, anonymous("link", self.peer))
         self.waiting = 0
         self.is_over = False
         self.heard: list[LinkMessage] = []

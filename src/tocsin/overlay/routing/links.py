@@ -85,6 +85,9 @@ class Link:
     """Brokers at which these hold, as the neighbour says, and that it has not named so far."""
     early_count: int = 0
     ignored: int = 0  # entries of the neighbour that were not taken
+    refused: dict[tuple[str, EntryKey], str] = field(default_factory=dict)
+    """Of those, the ones that it has no right to, by table: it may be granted one."""
+    refused_chars: int = 0
 
     def ends(self, broker: str) -> tuple[End, End]:
         """This broker's and the neighbour's."""

@@ -22,6 +22,7 @@ from tocsin.overlay.routing.effects import (
     NeighbourUp,
     Send,
 )
+from tocsin.overlay.routing.entries import forget_refused, take_entry, take_refused
 from tocsin.overlay.routing.exchange import send_next_piece, send_table
 from tocsin.overlay.routing.links import (
     Identity,
@@ -34,7 +35,7 @@ from tocsin.overlay.routing.offers import forgive
 from tocsin.overlay.routing.options import CheckEntry, RoutingOptions, take_any_entry
 from tocsin.overlay.routing.places import receive_kept, say_kept
 from tocsin.overlay.routing.reach import edge
-from tocsin.overlay.routing.room import check_room, check_share, ignore
+from tocsin.overlay.routing.room import check_room, ignore
 from tocsin.overlay.routing.state import (
     ADVERTISEMENTS,
     SUBSCRIPTIONS,
@@ -44,7 +45,6 @@ from tocsin.overlay.routing.state import (
 from tocsin.overlay.routing.table import OWN, UNCOVERED_AT_ONCE
 from tocsin.overlay.routing.updates import (
     answer_held,
-    answer_reached,
     receive_reached,
     send_updates,
 )
@@ -166,6 +166,18 @@ class Router:
                 handshake.refuse(self._state, at, error, now_ns)
         return self._done(now_ns)
 
+    def rights_changed(self, link: int, now_ns: int) -> list[Effect]:
+        """Whoever is at this link may do other things than before."""
+        if (at := self._state.links.get(link)) is not None:
+            self._state.now_ns = now_ns
+            take_refused(self._state, at, self.check_entry)
+        return self._done(now_ns)
+
+    def has_refused(self, link: int) -> bool:
+        """True if entries wait for a right of whoever is at this link."""
+        at = self._state.links.get(link)
+        return at is not None and bool(at.refused)
+
     def refuse(self, link: int, error: TocsinError, now_ns: int) -> list[Effect]:
         """What came on this connection is invalid, or may not be."""
         if (at := self._state.links.get(link)) is not None:
@@ -197,13 +209,15 @@ class Router:
         match message:
             case Advertise(origin, entry_id, text):
                 link.unnamed_advertisements.discard((origin, entry_id))
-                self._take_entry(ADVERTISEMENTS, link, (origin, entry_id), text)
+                self._take_entry(link, ADVERTISEMENTS, (origin, entry_id), text)
             case Subscribe(origin, entry_id, text):
                 link.unnamed_subscriptions.discard((origin, entry_id))
-                self._take_entry(SUBSCRIPTIONS, link, (origin, entry_id), text)
+                self._take_entry(link, SUBSCRIPTIONS, (origin, entry_id), text)
             case Unadvertise(origin, entry_id):
+                forget_refused(link, ADVERTISEMENTS, (origin, entry_id))
                 state.take(ADVERTISEMENTS, neighbour, (origin, entry_id))
             case Unsubscribe(origin, entry_id):
+                forget_refused(link, SUBSCRIPTIONS, (origin, entry_id))
                 state.take(SUBSCRIPTIONS, neighbour, (origin, entry_id))
             case Synced(table):
                 self._synced(link, table)
@@ -254,23 +268,8 @@ class Router:
             departures.arrived(state, state.reach.complete(link.neighbour))
             say_kept(state, link, state.reach.behind(link.neighbour))
 
-    def _take_entry(self, name: str, link: Link, key: EntryKey, text: str) -> None:
-        state = self._state
-        if key[0] == self.broker:
-            return  # our own, by way of a cycle that is about to be cut
-        known = state.table(name).text_from(link.neighbour, key)
-        try:
-            check_share(state, name, link.neighbour, key, text)
-            wanted = read_filter(text)
-            self.check_entry(link.number, name, wanted)
-            state.put(name, link.neighbour, key, text, wanted)
-        except TocsinError as error:
-            state.take(name, link.neighbour, key)
-            ignore(state, link, error)
-            return
-        entry = state.subscriptions.entries.get(key)
-        if known == text and name == SUBSCRIPTIONS and entry and entry.hop == link.neighbour:
-            answer_reached(state, entry)  # the earlier answer may not have got through
+    def _take_entry(self, link: Link, name: str, key: EntryKey, text: str) -> None:
+        take_entry(self._state, link, name, key, text, self.check_entry)
 
     # Time, and brokers that are gone for good
 

@@ -259,8 +259,12 @@ class AccessService:
                 return None
         now_ns = self._runtime.now_ns()
         for each in list(self.policy.tokens.values()):
-            if each.principal == ADMINISTRATOR and not each.granted_by and each.revoked_ns is None:
+            if each.principal != ADMINISTRATOR or each.granted_by:
+                continue
+            if each.revoked_ns is None:
                 await self._keep_token(msgspec.structs.replace(each, revoked_ns=now_ns))
+            elif not self._is_kept(each):
+                await self._keep_token(each)  # the disk had no room when it was revoked
         secret = self._new_secret()
         new = Token(
             id=self._runtime.new_id(),

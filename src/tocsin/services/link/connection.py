@@ -134,6 +134,10 @@ class Connection:
         self.error = self.error or error
         self.transport.close()
 
+    def refuse(self, error: TocsinError) -> None:
+        """End it, and tell the other side why."""
+        self._handler.refuse(self, error)
+
     def abort(self, error: TocsinError) -> None:
         self.error = self.error or error
         self.transport.abort()

@@ -8,7 +8,7 @@ was not acknowledged is sent again by the next one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from tocsin.access.session import Session
@@ -69,9 +69,11 @@ class Forwarder:
         counts: Counts,
         events_max: int,
         until_free: Callable[[], Awaitable[None]],
+        permitted: Callable[[Sequence[Relayed]], list[Relayed]],
     ) -> None:
         """`origin`: the ids of this broker and its log. `is_for_neighbour`: not what came from
-        there. `until_free` returns when no older events are on their way to brokers behind it."""
+        there. `until_free` returns when no older events are on their way to brokers behind it.
+        `permitted`: those that the neighbour may have now; raises if it may not be linked."""
         self._port = port
         self._session = session
         self._link_id = link_id
@@ -81,12 +83,14 @@ class Forwarder:
         self._counts = counts
         self._events_max = events_max
         self._until_free = until_free
+        self._permitted = permitted
         self._sent: deque[_Batch] = deque()
         self._taken: Token | None = None  # and not yet sent
         self._progress_s = 0.0  # when it last acknowledged something, or said why it cannot
         self._bytes = 0  # about as much as those that were sent take
         self._refusals = 0  # in a row: the neighbour could not store what it was sent
         self._pause_s = 0.0  # before it is sent again
+        self._not_read = ""  # why, when that was last noted
         self._room: Signal | None = None  # awaited while too many batches are not acknowledged
 
     @property
@@ -113,8 +117,8 @@ class Forwarder:
 
     async def run(self) -> None:
         try:
-            while True:
-                await self._forward()
+            while await self._forward():
+                pass
         finally:
             if self._taken is not None:
                 self._port.give_back(self._taken)
@@ -130,7 +134,8 @@ class Forwarder:
     def _is_full(self) -> bool:
         return len(self._sent) >= BATCHES_MAX or self._bytes >= UNACKNOWLEDGED_BYTES_MAX
 
-    async def _forward(self) -> None:
+    async def _forward(self) -> bool:
+        """False if the link ends, for the neighbour has no right to it any more."""
         while self._is_full:
             self._room = self._port.runtime.signal()
             await self._room
@@ -143,21 +148,26 @@ class Forwarder:
                 self._session, self._link_id, self._events_max, WAIT_NS, Kind.LINK
             )
         except TocsinError as error:
-            why = error.problem
-            self._port.runtime.note("warning", "events for a neighbour are not read", why=why)
+            self._note_not_read(error.problem)
             await self._port.runtime.sleep(RETRY_S)
-            return
+            return True
         self._taken = token
         await self._until_free()
         self._taken = None
         if self._pause_s:  # meanwhile the neighbour has refused older ones
             self._port.give_back(token)
-            return
+            return True
         chosen = [
             relayed_event(stored, *self._origin)
             for stored in pulled.events
             if self._is_for_neighbour(stored)
         ]
+        try:  # it may have waited long, and rights end
+            chosen = self._permitted(chosen)
+        except TocsinError as ended:
+            self._port.give_back(token)
+            self._connection.refuse(ended)
+            return False
         if chosen:
             self._send(chosen, token, pulled.events[-1].seq)
         elif pulled.events and self._sent:
@@ -166,6 +176,13 @@ class Forwarder:
             self._connection.send(Events(pulled.events[-1].seq))
         else:
             self._port.release(token)
+        return True
+
+    def _note_not_read(self, why: str) -> None:
+        """Once for each reason: it may be that the neighbour has no right to any event."""
+        if why != self._not_read:
+            self._not_read = why
+            self._port.runtime.note("warning", "events for a neighbour are not read", why=why)
 
     def _send(self, chosen: list[Relayed], token: Token, through: int) -> None:
         size = sum(_size(event) for event in chosen)

@@ -260,7 +260,12 @@ class Handovers:
             return False
         if isinstance(message, Handover):
             # They are for a broker behind it, and it is its rights that count, as for all it gets.
-            message = msgspec.structs.replace(message, events=neighbour.permitted(message.events))
+            try:
+                permitted = tuple(neighbour.permitted(message.events))
+            except TocsinError as ended:
+                neighbour.connection.refuse(ended)
+                return False
+            message = msgspec.structs.replace(message, events=permitted)
         neighbour.connection.send(message)
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from tocsin.access.decision import Action
 from tocsin.access.session import Session
@@ -15,6 +15,7 @@ from tocsin.services.link.connection import Connection
 from tocsin.services.link.forwarder import Counts, Forwarder
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.intake import EventIntake
+from tocsin.services.link.rights import check_link
 from tocsin.wire.link.messages import Events, NotStored, Relayed
 
 
@@ -68,6 +69,7 @@ class Neighbour:
             self.counts,
             batch_events_max,
             self._until_free,
+            self.permitted,
         )
         self._intake = EventIntake(
             self._port, session, connection, ids.log, self.counts, backlog, self._note_not_stored
@@ -154,14 +156,15 @@ class Neighbour:
             self._forwarder.excuse(late_s)
         return self._forwarder.overdue(now_s, allowed_s)
 
-    def permitted(self, events: tuple[Relayed, ...]) -> tuple[Relayed, ...]:
-        """Those that it may be sent."""
-        if self._session is None:
-            return ()
+    def permitted(self, events: Sequence[Relayed]) -> list[Relayed]:
+        """Those that it may be sent now. Raises NotAllowed or NotSignedIn if it may not be linked
+        any more: then they are not taken for sent."""
+        connection = self.connection
+        if connection is None or self._session is None:
+            raise PeerFailed("its link has ended", remedy="They are sent by the next one.")
+        check_link(self._port, connection)
         permit = self._port.access.session_permit(self._session, Action.SUBSCRIBE)
-        if permit is None:
-            return events
-        return tuple(each for each in events if permit.allows(each.event))
+        return [each for each in events if permit is None or permit.allows(each.event)]
 
     def accepted(self, events: tuple[Relayed, ...]) -> tuple[Relayed, ...]:
         """Those that it may publish here."""

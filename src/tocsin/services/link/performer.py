@@ -13,7 +13,13 @@ from typing import Final, Protocol
 from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks
-from tocsin.errors import NoSuchSubscription, NotAllowed, ShuttingDown, TocsinError
+from tocsin.errors import (
+    NoSuchSubscription,
+    NotAllowed,
+    NotSignedIn,
+    ShuttingDown,
+    TocsinError,
+)
 from tocsin.overlay.routing.effects import (
     Began,
     CloseLink,
@@ -353,6 +359,8 @@ class Performer:
         broker would wait for it."""
         try:
             check_discovery(self._port, session_of(connection), message)
+        except NotSignedIn:
+            raise  # nothing is answered to whoever is nobody by now: the link ends
         except NotAllowed as error:
             neighbour.counts.ignored += 1
             neighbour.entry_error = error

@@ -35,14 +35,15 @@ def check_link(port: BrokerPort, connection: Connection, named: str = "") -> Non
     port.check(session_of(connection), Action.MANAGE, f"link/{named or connection.broker}")
 
 
-def check_again(port: BrokerPort, connection: Connection) -> None:
+def check_again(port: BrokerPort, connection: Connection) -> bool:
     """The same for who is linked, if its rights are others than when it was last looked at: a right
-    that has ended ends the link, also of a neighbour that sends nothing."""
+    that has ended ends the link, also of a neighbour that sends nothing. True if they are."""
     permit = port.access.session_permit(session_of(connection), Action.SUBSCRIBE)
     if not connection.broker or permit is None or permit.version == connection.rights_version:
-        return
+        return False
     connection.rights_version = permit.version
     check_link(port, connection)
+    return True
 
 
 def check_entry(port: BrokerPort, session: Session, table: str, filter: Filter) -> None:

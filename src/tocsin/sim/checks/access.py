@@ -17,12 +17,14 @@ from tocsin.event.filter import Filter
 from tocsin.event.subscription import Owner
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.rights import MANAGE, PUBLISH, READ, SUBSCRIBE, Right, Shape, overlap, shape_of
-from tocsin.sim.world import Violation, World
+from tocsin.sim.world import Action, Violation, World
 
 ANONYMOUS: Final = "anonymous"
-OWN: Final = ("box", "deadletter", "subscription")
+OWN: Final = ("box", "deadletter", "link", "subscription")
 PRIVATE: Final = ("box", "subscription")  # of whoever made it, and of who may manage it
 OPENED_BY_EVENTS: Final = ("events", "topics", "run")  # by a right to any of them
+ANY_LINK: Final = "link/any"
+UNSEEN: Final = "certificate/unseen"  # of a neighbour that has not been there
 NOT_JUDGED: Final = ("endpoint", "topic")  # topics without an event
 
 
@@ -120,7 +122,15 @@ class Watched:
 class AccessModel:
     """Of one broker, over all its processes."""
 
-    def __init__(self, world: World, log: LogCheck, members: dict[str, frozenset[str]]) -> None:
+    def __init__(
+        self,
+        world: World,
+        log: LogCheck,
+        members: dict[str, frozenset[str]],
+        neighbour_names: tuple[str, ...] = (),
+    ) -> None:
+        """`members`: of the groups of the settings. `neighbour_names`: the principals of brokers
+        that may be linked."""
         self.rules: dict[str, RuleRecord] = {}
         self.tokens: dict[str, TokenRecord] = {}
         self.revoked: dict[str, int] = {}  # keys of other credentials, and since when
@@ -129,6 +139,9 @@ class AccessModel:
         self._log = log
         self._members = members
         self.watched: list[Watched] = []
+        self._neighbour_names = neighbour_names
+        self.neighbours: dict[str, Holder] = {}  # as they signed in last
+        self.on_look: Action = lambda: None  # rights are others, or about to be
         self._latest_ns = 0  # the broker's time of day, when it was last looked at
         self._window: tuple[int, int] | None = None
         self._shapes: dict[int, Shape] = {}
@@ -157,6 +170,9 @@ class AccessModel:
         for watched in self.watched:
             if watched.holder is not None and watched.holder.expires_ns is not None:
                 yield watched.holder.expires_ns
+        for holder in self.neighbours.values():
+            if holder.expires_ns is not None:
+                yield holder.expires_ns
 
     def begin_window(self) -> None:
         """The broker was asked something: what it decides now leaves a moment later."""
@@ -253,17 +269,17 @@ class AccessModel:
         of_action = [right for right in rights if action in right.actions]
         # Who may get every event may fetch or end what others made only if it manages that too.
         is_private = action == SUBSCRIBE and kind in PRIVATE and resource != f"{kind}/own"
-        manages = any(r.is_whole or r.resource == resource for r in rights if MANAGE in r.actions)
+        manages = any(r.is_whole or r.is_about(resource) for r in rights if MANAGE in r.actions)
         if any(right.is_whole for right in of_action) and (manages or not is_private):
             return True
-        if any(right.resource == resource for right in of_action):
+        if any(right.is_about(resource) for right in of_action):
             return True
         if kind in OWN and isinstance(about, Owner):
             is_own = about.name == holder.name and self._reaches(holder.credential, about)
-            if is_own and any(SUBSCRIBE in right.actions for right in rights):
+            if is_own and _may_get_some(rights):
                 return True
         if kind in OWN and resource == f"{kind}/own":
-            return any(SUBSCRIBE in right.actions for right in rights)
+            return _may_get_some(rights)
         if isinstance(about, Filter):
             scopes = [right.scope for right in of_action if right.scope is not None]
             if not scopes:
@@ -298,6 +314,19 @@ class AccessModel:
         """Whether somebody surely may be sent this event."""
         holding = self.surely(holder)
         return holding.is_valid and holding.allows(SUBSCRIBE, self._shape(seq))
+
+    def open_to_neighbours(self) -> Callable[[Shape], bool]:
+        """Which events surely come here from every broker that may be linked, and go there."""
+        holdings: list[Holding] = []
+        for name in self._neighbour_names:
+            holder = self.neighbours.get(name) or Holder(name, credential=UNSEEN)
+            holding = self.surely(holder)
+            if self.may(holding, holder, MANAGE, ANY_LINK, None) is not True:
+                return lambda shape: False
+            holdings.append(holding)
+        return lambda shape: all(
+            each.allows(action, shape) for each in holdings for action in (SUBSCRIBE, PUBLISH)
+        )
 
     # What leaves the broker
 
@@ -349,6 +378,7 @@ class AccessModel:
         """Somebody is about to have other rights, or has: remember who had none to what."""
         for watched in self.watched:
             self.look_at(watched)
+        self.on_look()
 
     def look_at(self, watched: Watched) -> None:
         self._look(watched, watched.start)
@@ -391,3 +421,8 @@ class AccessModel:
         self.look()
         self.revoked = {key: self.revoked.get(key, self._world.now_ns) for key in keys}
         self.look()
+
+
+def _may_get_some(rights: list[Right]) -> bool:
+    """Whether some events may be had by them."""
+    return any(SUBSCRIBE in right.actions and right.scope is not None for right in rights)

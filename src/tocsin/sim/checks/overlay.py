@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 from tocsin.event.stored import Arrival, Stored
 from tocsin.services.link.local_filters import entry_id
+from tocsin.sim.checks.access import AccessModel
 from tocsin.sim.checks.delivery import DeliveryCheck
 from tocsin.sim.checks.log import Key
 from tocsin.sim.checks.subscription import SubscriptionRecord
+from tocsin.sim.rights import Shape, shape_of
 from tocsin.sim.workload import wants
 from tocsin.sim.world import Violation, World
 
@@ -18,6 +20,7 @@ class _Owed:
     """An event that a subscription of another broker gets."""
 
     event: Key
+    shape: Shape
     origin: str
     number: int  # there
     to: str
@@ -37,6 +40,7 @@ class OverlayCheck:
         self._owed: list[_Owed] = []
         self._seen: dict[str, dict[tuple[str, int], int]] = {}  # (log, number) -> number here
         self._came: dict[str, set[tuple[str, int]]] = {}  # (host of the origin, number there)
+        self._access: list[AccessModel] = []  # of each broker, where everybody signs in
         self.crossed = 0  # events that were stored at one more broker
 
     def add(self, host: str, checks: DeliveryCheck) -> None:
@@ -44,6 +48,9 @@ class OverlayCheck:
         self._seen[host] = {}
         self._came[host] = set()
         checks.log.on_stored = lambda stored: self._stored(host, stored)
+        if (access := checks.access) is not None:
+            self._access.append(access)
+            access.on_look = lambda: self._look(access)
 
     def knows(self, host: str, broker: str) -> None:
         """The broker at a host has an id, which stays the same."""
@@ -69,7 +76,19 @@ class OverlayCheck:
         for key in [each for each in self._began if each[0] == host and each[1] not in entries]:
             del self._began[key]
 
+    def refused_entry(self) -> None:
+        """A broker has not taken what another one asked for, nor what that stood for: where
+        subscriptions hold is not known before it is said again."""
+        self._began.clear()
+        self._world.seen["access: an entry of a neighbour was refused"] += 1
+
     # Events
+
+    def _look(self, model: AccessModel) -> None:
+        """What every neighbour may have all the time, it gets; the rest it need not."""
+        if self._owed:
+            crosses = model.open_to_neighbours()
+            self._owed = [owed for owed in self._owed if crosses(owed.shape)]
 
     def _stored(self, host: str, stored: Stored) -> None:
         if stored.arrival is None:
@@ -78,6 +97,9 @@ class OverlayCheck:
             self._check_arrival(host, stored, stored.arrival)
 
     def _published(self, origin: str, stored: Stored) -> None:
+        shape = shape_of(stored.event)
+        if not all(model.open_to_neighbours()(shape) for model in self._access):
+            return
         for host, checks in self._checks.items():
             if host == origin:
                 continue
@@ -89,7 +111,7 @@ class OverlayCheck:
                 if began and origin in began and wants(asked[0], stored.event):
                     event = (stored.event.source, stored.event.id)
                     self._owed.append(
-                        _Owed(event, origin, stored.seq, host, record, record.last_request)
+                        _Owed(event, shape, origin, stored.seq, host, record, record.last_request)
                     )
 
     def _check_arrival(self, host: str, stored: Stored, came: Arrival) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from tocsin.access.decision import Action
 from tocsin.access.policy.rights import Rule
 from tocsin.access.policy.tokens import Token
-from tocsin.access.session import Session
+from tocsin.access.session import CredentialKind, Session
 from tocsin.errors import NoSuchCredential, NotAllowed
 from tocsin.event.instant import NS_PER_MS, rfc3339
 from tocsin.services.access.requests import read_token_request
@@ -19,7 +19,15 @@ from tocsin.services.access.service import ADMINISTRATOR
 from tocsin.sim.access_plan import GROUPS, NAMES
 from tocsin.sim.checks.access import Grant, RuleRecord, TokenRecord
 from tocsin.sim.machine import Machine
-from tocsin.sim.rights import EVERY_ACTION, EVERYTHING, Right, draw_actions, draw_right
+from tocsin.sim.rights import (
+    EVERY_ACTION,
+    EVERYTHING,
+    LINKS,
+    MANAGE,
+    Right,
+    draw_actions,
+    draw_right,
+)
 from tocsin.sim.services import Services
 from tocsin.sim.site_access import LONG_NS, SHORT_MS, SiteAccess
 from tocsin.sim.world import Violation
@@ -188,7 +196,7 @@ class Administrators:
         self._twice(revoke, lambda result: self._ended(token, "token", result, by), by)
 
     def _revoke_other(self) -> None:
-        """Another issuer's token, or a certificate, is on a list of revoked ones."""
+        """Another issuer's token, or a broker's certificate, is on a list of revoked ones."""
         process, model = self._access.process, self._access.model
         if process is None:
             return
@@ -197,10 +205,15 @@ class Administrators:
             for watched in model.watched
             if watched.holder is not None and watched.holder.credential.startswith("openid/")
         }
+        keys |= {holder.credential for holder in model.neighbours.values()} - model.revoked.keys()
         if keys:
             key = self._random.choice(sorted(keys))
+            kind = key.partition("/")[0]
+            what = "another issuer's token" if kind == CredentialKind.OPENID else kind
             self._world.trace(f"{key} is revoked")
-            self._world.seen["access: another issuer's token revoked"] += 1
+            self._world.seen[f"access: {what} revoked"] += 1
+            if self._access.certificates is not None:
+                self._access.certificates.revoked.add(key)
             process.policy.set_revoked({*model.revoked, key})
             model.revoke_others({*model.revoked, key})
 
@@ -213,7 +226,20 @@ class Administrators:
         if random.random() < 0.3:
             self._add(right, group=random.choice(GROUPS))
         else:
-            self._add(right, principal=random.choice((*NAMES, "anonymous")))
+            neighbours = self._access.plan.neighbours
+            principal = random.choice((*NAMES, "anonymous", *neighbours))
+            if principal in neighbours:
+                right = self._of_neighbour(right)
+            self._add(right, principal=principal)
+
+    def _of_neighbour(self, right: Right) -> Right:
+        """What another broker needs to be linked, or what comes over the link then."""
+        random, ends_ns = self._random, right.expires_ns
+        if random.random() < 0.4:
+            return Right(frozenset((MANAGE,)), None, LINKS, ends_ns)
+        if random.random() < 0.4:
+            return Right(EVERY_ACTION, EVERYTHING, expires_ns=ends_ns)
+        return right
 
     def _add(
         self,
@@ -357,7 +383,8 @@ class Administrators:
         process = self._access.process
         if not self._has_wound_up:
             self._has_wound_up = True
-            self._to_grant, self._to_give = set(NAMES), set(NAMES)
+            self._to_grant = {*NAMES, *self._access.plan.neighbours}
+            self._to_give = set(NAMES)
         for name in sorted(self._to_grant):
             self._add(
                 Right(EVERY_ACTION, EVERYTHING),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, cast
 
-from tocsin.access.session import anonymous
+from tocsin.access.session import Session, anonymous
 from tocsin.errors import NoSuchResource
 from tocsin.event.event import Value
 from tocsin.event.instant import NS_PER_MS
@@ -20,13 +20,18 @@ from tocsin.sim.overlay_plan import MemberPlan
 from tocsin.sim.world import Violation
 from tocsin.wire.api.resource_request import OrderBy, ResourceRequest
 
-SESSION = anonymous("http")
 ATTRIBUTES = ("cores", "disk", "memory")
 MOST = 20
 PACE_MS = (20, 400)
 SEARCH_PACE_MS = (1, 150)
 AGAIN_MS = 200  # a call without an answer is made again
 ENDS_MS = 12_000  # a discovery has ended by then, whatever happens between brokers
+
+
+def session_of(machine: Machine) -> Session:
+    """Of the clients that discover: rights to resources are not what is tried here."""
+    access = machine.access
+    return anonymous("http") if access is None else access.administrator("http")
 
 
 def draw_wanted(random: Random) -> Wanted:
@@ -94,17 +99,17 @@ class Owner:
         asked = ResourceRequest(
             self.record.id, cast(Any, model), text, cast(dict[str, Value], values), lease_ns=None
         )
-        return discovery.resources.register(SESSION, asked)
+        return discovery.resources.register(session_of(self._machine), asked)
 
     def _update(
         self, discovery: ResourceDiscovery, values: dict[str, int]
     ) -> Coroutine[Any, Any, Any]:
-        has = cast(dict[str, Value], values)
-        return discovery.resources.update(SESSION, self.record.id, has, merge=False)
+        has, session = cast(dict[str, Value], values), session_of(self._machine)
+        return discovery.resources.update(session, self.record.id, has, merge=False)
 
     async def _withdraw(self, discovery: ResourceDiscovery) -> None:
         with suppress(NoSuchResource):  # it is withdrawn already, and the answer was lost
-            await discovery.resources.withdraw(SESSION, self.record.id)
+            await discovery.resources.withdraw(session_of(self._machine), self.record.id)
 
     def _withdrawn(self) -> None:
         self.record.withdrawn(self._world.now_ns)
@@ -205,7 +210,8 @@ class Seeker:
             if process is not None and process.is_alive and not is_answered:
                 raise Violation(f"{self._machine.host}: the discovery of {wanted.text} never ends")
 
-        if ask(self._machine, lambda discovery: discovery.discover(SESSION, asked), answered):
+        session = session_of(self._machine)
+        if ask(self._machine, lambda discovery: discovery.discover(session, asked), answered):
             self._world.after_ms(ENDS_MS, must_have_ended)
 
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from tocsin.access.session import Session
 from tocsin.event.event import Value
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.discovery.watch import Follower, Watch
 from tocsin.sim.checks.resources import ResourceCheck
-from tocsin.sim.clients.discovery import SESSION, ask, draw_wanted
+from tocsin.sim.clients.discovery import ask, draw_wanted, session_of
 from tocsin.sim.machine import Machine
 from tocsin.sim.process import Process
 from tocsin.sim.world import Violation
@@ -47,11 +48,11 @@ class Watcher:
         if self._machine.process is None:
             self._world.soon(*AGAIN_MS, self._begin)
             return
-        self._stream = stream = _Stream(self, self._machine.process)
+        self._stream = stream = _Stream(self, self._machine.process, session_of(self._machine))
         asked = self._wanted.request(continuous=True)
 
         async def watch(discovery: ResourceDiscovery) -> None:
-            watch = discovery.watch(SESSION, asked)
+            watch = discovery.watch(stream.session, asked)
             stream.follow(discovery, watch)
 
         if not ask(self._machine, watch, stream.answered):
@@ -105,7 +106,8 @@ class Watcher:
 class _Stream:
     """What follows a request in one process: the reader that its watch writes to."""
 
-    def __init__(self, watcher: Watcher, process: Process) -> None:
+    def __init__(self, watcher: Watcher, process: Process, session: Session) -> None:
+        self.session = session
         self.is_current = False
         self.held: dict[str, Mapping[str, Value]] = {}
         self._watcher = watcher
@@ -121,7 +123,7 @@ class _Stream:
 
     def follow(self, discovery: ResourceDiscovery, watch: Watch) -> None:
         self._discovery, self._watch_id = discovery, watch.id
-        self._follower = discovery.follow(SESSION, watch.id, self)
+        self._follower = discovery.follow(self.session, watch.id, self)
         self._follower.pump()
 
     def answered(self, result: object) -> None:
@@ -130,7 +132,7 @@ class _Stream:
 
     def cancel(self) -> None:
         if not self._is_ended and self._discovery is not None:
-            self._discovery.cancel(SESSION, self._watch_id)
+            self._discovery.cancel(self.session, self._watch_id)
 
     # What the request calls
 

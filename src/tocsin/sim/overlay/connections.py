@@ -13,10 +13,11 @@ from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from typing import Protocol
 
-from tocsin.access.session import Session, anonymous
+from tocsin.access.session import Session
 from tocsin.errors import PeerFailed
 from tocsin.event.instant import NS_PER_MS
 from tocsin.services.link.transport import Receiver, Transport
+from tocsin.sim.checks.link_access import LinkEndCheck
 from tocsin.sim.network import Network
 from tocsin.sim.process import Process
 from tocsin.sim.runtime import SimSignal
@@ -32,6 +33,12 @@ class LinkHost(Protocol):
 
     host: str
     process: Process | None
+
+    def link_session(self, host: str, peer: str) -> Session | None:
+        """Who is at the other end; None if it is refused by what it shows."""
+
+    def link_end_check(self, session: Session) -> LinkEndCheck | None:
+        """What looks at all that is written for whoever this is."""
 
     def accept_link(self, transport: Transport) -> Receiver | None:
         """None while nobody listens."""
@@ -84,8 +91,15 @@ class LinkNetwork:
             if called.process is None or not process.is_alive:
                 fail()
                 return
-            near = LinkEnd(self, process, host, address)
-            far = LinkEnd(self, called.process, called.host, f"{host}:{self._numbers}")
+            caller, name = self.hosts[host], f"{host}:{self._numbers}"
+            theirs = caller.link_session(called.host, address)
+            ours = called.link_session(host, name)
+            if theirs is None or ours is None:
+                self.world.seen["access: a link was refused by its certificate"] += 1
+                fail()
+                return
+            near = LinkEnd(self, process, caller, theirs)
+            far = LinkEnd(self, called.process, called, ours)
             near.other, far.other = far, near
             receiver = called.accept_link(far)
             if receiver is None:
@@ -125,7 +139,12 @@ class SimConnector:
 class LinkEnd:
     """One side of a connection; it ends with its process."""
 
-    def __init__(self, network: LinkNetwork, process: Process, host: str, peer: str) -> None:
+    def __init__(
+        self, network: LinkNetwork, process: Process, at: LinkHost, session: Session
+    ) -> None:
+        """`session`: who is at the other side."""
+        self.session = session
+        self.check = at.link_end_check(session)
         self.other: LinkEnd | None = None
         self.receiver: Receiver | None = None
         self.is_ended = False
@@ -133,8 +152,7 @@ class LinkEnd:
         self._network = network
         self._world = network.world
         self._process = process
-        self._host = host
-        self._peer = peer
+        self._host = at.host
         self._is_closing = False
         self._is_broken = False  # nothing goes through any more, in either direction
         self._early: deque[bytes] = deque()  # came before there was a receiver
@@ -143,11 +161,7 @@ class LinkEnd:
 
     @property
     def peer(self) -> str:
-        return self._peer
-
-    @property
-    def session(self) -> Session:
-        return anonymous("link", self._peer)
+        return self.session.peer
 
     def begin(self, receiver: Receiver) -> None:
         """The connection is known to whoever asked for it."""
@@ -161,6 +175,8 @@ class LinkEnd:
         if self.is_ended or self._is_closing:
             return
         self._world.seen["bytes over links"] += len(data)
+        if self.check is not None:
+            self.check.wrote(data)
         for piece in self._cut(data):
             self._to_other(lambda far, piece=piece: far._receive(piece))  # type: ignore[misc]
         if self._world.fault(self._network.breaks):

@@ -9,6 +9,7 @@ from tocsin.services.link.identity import Ids, ids_of
 from tocsin.services.link.service import LinkService
 from tocsin.sim.checks.checked_core import CheckedCore
 from tocsin.sim.checks.discovery import DiscoveryCheck
+from tocsin.sim.checks.link_access import LinkAccessCheck
 from tocsin.sim.checks.overlay import OverlayCheck
 from tocsin.sim.overlay.checked_links import CheckedLinks
 from tocsin.sim.overlay.connections import LinkNetwork, SimConnector
@@ -28,12 +29,15 @@ class Member:
         network: LinkNetwork,
         check: OverlayCheck,
         discovery_check: DiscoveryCheck,
+        access: LinkAccessCheck | None,
     ) -> None:
+        """`access`: None where every broker may do everything."""
         self.plan = plan
         self._host = host
         self._network = network
         self._check = check
         self._discovery_check = discovery_check
+        self._access = access
 
     def started(self, process: Process) -> None:
         process.node.runtime.spawn(self._start(process))
@@ -51,7 +55,9 @@ class Member:
         discovery = ResourceDiscovery(port, core, _no_offset)
         connector = SimConnector(self._network, process, self._host)
         links = CheckedLinks(port, discovery, connector, self.plan.options, ids, "tocsin/simulated")
-        links.check, links.host = self._check, self._host
+        links.check, links.access, links.host = self._check, self._access, self._host
+        if self._access is not None:
+            port.may_relay = self._access.may_relay
         links.address = f"{self._host}:{PORT}"
         services.discovery, services.links = discovery, links
         await links.start()

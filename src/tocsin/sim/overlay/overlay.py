@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
-from tocsin.access.session import internal
+from tocsin.access.session import Session, internal
 from tocsin.event.subscription import Kind
 from tocsin.services.link.service import LinkService
+from tocsin.sim.certificates import Certificates
 from tocsin.sim.checks.discovery import DiscoveryCheck
 from tocsin.sim.checks.overlay import OverlayCheck
 from tocsin.sim.checks.resources import ResourceCheck
@@ -14,7 +16,7 @@ from tocsin.sim.clients.discovery import Owner, Seeker
 from tocsin.sim.clients.watchers import Watcher
 from tocsin.sim.machine import Machine
 from tocsin.sim.network import Network
-from tocsin.sim.overlay.connections import LinkNetwork
+from tocsin.sim.overlay.connections import LinkEnd, LinkNetwork
 from tocsin.sim.overlay.expected_tables import (
     Edge,
     ExpectedTables,
@@ -52,10 +54,21 @@ class Overlay:
         self._expected = ExpectedTables(plan.members[0].options.routing)
         self._quiet_since_s: float | None = None
         self._has_asked = self._have_watched = False
+        self._certificates = Certificates(world)
         for machine, member in zip(machines, plan.members, strict=True):
             self.links.hosts[machine.host] = machine
             self.check.add(machine.host, machine.checks)
-            machine.member = Member(machine.host, member, self.links, self.check, self.discovery)
+            access = machine.access
+            if access is not None:
+                access.certificates = self._certificates
+            machine.member = Member(
+                machine.host,
+                member,
+                self.links,
+                self.check,
+                self.discovery,
+                None if access is None else access.links,
+            )
             self._owners += [Owner(machine, n, self.resources) for n in range(member.resources)]
             hops_to = partial(self._hops, machine.host)
             searches = plan.is_searching
@@ -86,6 +99,8 @@ class Overlay:
         """Why this is not the end yet. To be asked when no broker owes its clients anything."""
         if not self.is_done:
             return "an owner of a resource has no answer"
+        if self._certificates.end_soon(self._sessions()):
+            return self._not_yet("a link is about to end, with a certificate")
         services = [links_of_process(machine.process) for machine in self._machines]
         running = [links for links in services if links is not None]
         if len(running) < len(services):
@@ -100,6 +115,13 @@ class Overlay:
             return self._not_yet(owed)
         owed = self._ask_everywhere() or self._watchers_owe()
         return owed or self._discovery_left_over(running)
+
+    def _sessions(self) -> Iterator[Session]:
+        """Of all that are at the other end of a connection."""
+        for machine in self._machines:
+            for each in machine.process.connections if machine.process is not None else ():
+                if isinstance(each, LinkEnd):
+                    yield each.session
 
     def _not_yet(self, owed: str) -> str:
         self._quiet_since_s = None

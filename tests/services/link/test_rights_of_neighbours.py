@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from link_peer import LinkedBroker, Peer, event
 
-from tocsin.access.policy import Policy
-from tocsin.access.rights import read_rule
+from tocsin.access.policy.policy import Policy
+from tocsin.access.policy.rights import read_rule
 from tocsin.access.session import Credential, CredentialKind, Principal, Session, internal
 from tocsin.errors import NotAllowed
 from tocsin.event.event import Event

@@ -222,6 +222,16 @@ def add_sign_in(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_identity(parser: argparse.ArgumentParser) -> None:
+    """`--identity`, for commands that sign."""
+    parser.add_argument(
+        "--identity",
+        metavar="DIR",
+        help="directory of the identity to sign with (TOCSIN_IDENTITY, or else identity beside "
+        "the credentials of tocsin login)",
+    )
+
+
 def add_actions(parser: argparse.ArgumentParser) -> Any:
     """A group of actions, as in `tocsin subs ls`."""
     return parser.add_subparsers(

@@ -8,9 +8,12 @@ import socket
 import time as clock
 from binascii import b2a_base64
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tocsin.errors import BadEvent
+
+if TYPE_CHECKING:
+    from tocsin.client.event_signer import EventSigner
 
 DEFAULT_TYPE = "org.tocsin.event"
 EVENT_MEDIA_TYPE = "application/cloudevents+json"
@@ -130,6 +133,7 @@ def make_event(
     time: str | None = None,
     content_type: str | None = None,
     extensions: dict[str, Any] | None = None,
+    signer: EventSigner | None = None,
 ) -> bytes:
     """An event as a program publishes it; what is not given gets an id and the time of now."""
     body, content_type = payload(data, content_type)
@@ -143,4 +147,5 @@ def make_event(
         "datacontenttype": content_type,
         **(extensions or {}),
     }
-    return event_json(named, body)
+    event = event_json(named, body)
+    return event if signer is None else signer.sign(event)

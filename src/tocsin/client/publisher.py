@@ -6,7 +6,8 @@
         await publisher.publish("lead/ohio/radar", {"load5": 7})
 
 If the connection is lost on the way, the same event is sent again with the same id, for
-`patience_s` at most; the broker stores it once.
+`patience_s` at most; the broker stores it once. With an `identity` (its directory) every event is
+signed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from tocsin.client.transport.connection import Connection, HttpConnection
 
 if TYPE_CHECKING:
     from tocsin.client.background import BackgroundSender
+    from tocsin.client.event_signer import EventSigner
     from tocsin.credentials.sign_in import SignIn
+    from tocsin.topics.identity import Identity
 
 PATIENCE_S = 10.0
 
@@ -48,8 +51,10 @@ class Publisher(Closeable):
         in_flight_max: int = 10_000,
         patience_s: float = PATIENCE_S,
         ca_file: str | None = None,
+        identity: Identity | str | None = None,
         **sign_in: Unpack[SignIn],
     ) -> None:
+        self._signer = _signer(identity)
         self._connection = Connection(broker_address(broker, ca_file, **sign_in))
         self._patience_s = patience_s
         self.source = source or default_source("python")
@@ -83,6 +88,7 @@ class Publisher(Closeable):
             time=time,
             content_type=content_type,
             extensions=extensions,
+            signer=self._signer,
         )
         if self._background is not None:
             self._background.put(event)
@@ -98,7 +104,7 @@ class Publisher(Closeable):
         sender = BatchSender(self._connection, results.settle, patience_s=self._patience_s)
         batch, size = Batch([], []), 0
         for number, (topic, data) in enumerate(events):
-            event = make_event(topic, data, source=self.source)
+            event = make_event(topic, data, source=self.source, signer=self._signer)
             batch.events.append(event)
             batch.numbers.append(number)
             size += len(event)
@@ -135,12 +141,14 @@ class AsyncPublisher:
         source: str | None = None,
         patience_s: float = PATIENCE_S,
         ca_file: str | None = None,
+        identity: Identity | str | None = None,
         **sign_in: Unpack[SignIn],
     ) -> None:
         import asyncio
 
         from tocsin.client.transport.async_runtime import ASYNC
 
+        self._signer = _signer(identity)
         address = broker_address(broker, ca_file, **sign_in)
         self._connection = HttpConnection(ASYNC, address, lock=asyncio.Lock())
         self._patience_s = patience_s
@@ -176,6 +184,7 @@ class AsyncPublisher:
             time=time,
             content_type=content_type,
             extensions=extensions,
+            signer=self._signer,
         )
         return (await post_events(self._connection, [event], self._patience_s)).last
 
@@ -187,10 +196,21 @@ class AsyncPublisher:
         accepted = 0
         rest = iter(events)
         while some := list(islice(rest, BATCH_EVENTS_MAX)):
-            batch = [make_event(topic, data, source=self.source) for topic, data in some]
+            batch = [
+                make_event(topic, data, source=self.source, signer=self._signer)
+                for topic, data in some
+            ]
             accepted += (await post_events(self._connection, batch, self._patience_s)).accepted
         return accepted
 
     async def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _signer(identity: Identity | str | None) -> EventSigner | None:
+    if identity is None:
+        return None
+    from tocsin.client.event_signer import EventSigner  # most programs sign nothing
+
+    return EventSigner(identity)

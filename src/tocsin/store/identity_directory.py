@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tocsin.credentials.files import read_private, write_private
+from tocsin.credentials.lookup import stored_path
 from tocsin.errors import BadCredential
 from tocsin.topics.identity import ENTROPY_BYTES, Identity, new_identity, read_identity
 
@@ -19,6 +20,12 @@ SEALING_KEY: Final = "sealing.key"
 FILES: Final = (SIGNING_KEY, CERTIFICATE, SEALING_KEY)
 
 _OTHERS: Final = 0o077
+
+
+def identity_path(given: str | None = None) -> str:
+    """What is given, else TOCSIN_IDENTITY, else `identity` beside the credentials of `login`."""
+    named = given or os.environ.get("TOCSIN_IDENTITY")
+    return named or os.path.join(os.path.dirname(stored_path()), "identity")
 
 
 def open_identity(directory: str) -> Identity:

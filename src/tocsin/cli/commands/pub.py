@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tocsin.cli.parser import Parser, add_broker
+from tocsin.cli.parser import Parser, add_broker, add_identity
 from tocsin.cli.soap_options import add_namespaces, add_specification, read_input, refuse
 from tocsin.client.event_json import DEFAULT_TYPE, default_source, event_json, new_id, now_text
+
+if TYPE_CHECKING:
+    from tocsin.client.event_signer import EventSigner
 
 SUMMARY = "Publish an event, or one a line from standard input"
 EXAMPLES = """
   tocsin pub lead/ohio/radar '{"load5": 7}'
   tocsin pub job/done --attr run=42 --data-file result.json
   tail -f app.log | tocsin pub app/log -
+  tocsin pub lead/ohio/radar '{"load5": 7}' --sign
   tocsin pub --as wse --topic lead/ohio/radar sweep.xml
   tocsin pub --as wsn13 lead/ohio/radar '<load5>7</load5>'
 """
@@ -28,6 +32,7 @@ _NEEDS_SPECIFICATION: dict[str, object] = {
     "namespace": [],
     "filed_under": None,
 }
+_NOT_WITH_SPECIFICATION: dict[str, object] = {"sign": False}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -64,6 +69,8 @@ def add_arguments(parser: Parser) -> None:
         "--patience", metavar="S", type=float, default=0.0, help="keep trying for S seconds (0)"
     )
     parser.add_argument("--keep-going", action="store_true", help="skip bad lines, and exit with 7")
+    parser.add_argument("--sign", action="store_true", help="sign it; see tocsin verify")
+    add_identity(parser)
     add_specification(parser)
     parser.add_argument(
         "--topic", dest="filed_under", metavar="T", help="with --as: the topic of a file"
@@ -77,6 +84,7 @@ def run(arguments: Namespace) -> int:
     if arguments.spec is not None:
         from tocsin.cli.pub.soap import publish_as
 
+        refuse(arguments, _NOT_WITH_SPECIFICATION, f"with --as {arguments.spec}")
         return publish_as(arguments)
     refuse(arguments, _NEEDS_SPECIFICATION, "without --as")
     if LINES in (arguments.topic, arguments.data):
@@ -88,13 +96,25 @@ def run(arguments: Namespace) -> int:
     named = {**_attributes(arguments), "datacontenttype": content_type}
     named["id"] = arguments.id or new_id()
     named["time"] = arguments.time or now_text()
+    event, signer = event_json(named, data), _signer(arguments)
+    if signer is not None:
+        event = signer.sign(event)
     with Connection(arguments.broker) as connection:
-        stored = publish_event(connection, event_json(named, data), arguments.patience)
+        stored = publish_event(connection, event, arguments.patience)
     if arguments.json:
         print(f'{{"id":{_quoted(named["id"])},"seq":{stored.last}}}')
     elif sys.stderr.isatty():
         print(f"stored as {stored.last}", file=sys.stderr)
     return 0
+
+
+def _signer(arguments: Namespace) -> EventSigner | None:
+    if not arguments.sign:
+        return None
+    from tocsin.cli.identity import identity_of
+    from tocsin.client.event_signer import EventSigner
+
+    return EventSigner(identity_of(arguments))
 
 
 def _quoted(text: str) -> str:
@@ -217,4 +237,5 @@ def _publish_lines(arguments: Namespace) -> int:
         patience_s=patience_s,
         keep_going=arguments.keep_going,
         as_json=arguments.json,
+        signer=_signer(arguments),
     )

@@ -6,11 +6,14 @@ import json
 import os
 import select
 from collections.abc import Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from tocsin.client.batch_sender import BATCH_EVENTS_MAX
 from tocsin.client.event_json import event_json, new_id, now_text
 from tocsin.errors import BadEvent
+
+if TYPE_CHECKING:
+    from tocsin.client.event_signer import EventSigner
 
 READ_BYTES = 256 * 1024  # also bounds a batch, unless a single line is longer
 LINE_BYTES_MAX = 16 * 1024 * 1024
@@ -66,13 +69,19 @@ def begins_like_json(data: bytes) -> bool:
 class LineEvents:
     """Makes events of lines. What all of them have in common is written once."""
 
-    def __init__(self, defaults: dict[str, Any]) -> None:
+    def __init__(self, defaults: dict[str, Any], signer: EventSigner | None = None) -> None:
+        self._signer = signer
         self._defaults = {name: value for name, value in defaults.items() if value is not None}
         self._time = self._defaults.pop("time", None)
         self._head = event_json(self._defaults, None)[:-1]
 
     def event(self, text: bytes) -> bytes:
-        """The event in a line: a CloudEvent, with what it lacks filled in, or the data of one."""
+        """The event in a line: a CloudEvent, with what it lacks filled in, or the data of one. It
+        is signed if it shall be."""
+        event = self._event(text)
+        return event if self._signer is None else self._signer.sign(event)
+
+    def _event(self, text: bytes) -> bytes:
         try:
             value = json.loads(text, parse_constant=_refuse_constant)
         except (ValueError, RecursionError):

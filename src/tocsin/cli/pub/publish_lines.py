@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tocsin.cli.failure import error_text
 from tocsin.cli.progress import Progress
@@ -11,7 +11,10 @@ from tocsin.cli.pub.line_events import Line, LineEvents, blocks
 from tocsin.cli.render import plural, say, show_json
 from tocsin.client.batch_sender import Batch, BatchSender, Stored
 from tocsin.client.transport.connection import Connection
-from tocsin.errors import BadEvent, SomeFailed, TocsinError
+from tocsin.errors import BadEvent, BadEventSignature, SomeFailed, TocsinError
+
+if TYPE_CHECKING:
+    from tocsin.client.event_signer import EventSigner
 
 FAILURES_SHOWN_MAX = 20
 INTERRUPTED_S = 2.0  # how long an interrupt waits for the last response
@@ -55,9 +58,10 @@ def publish_lines(
     patience_s: float,
     keep_going: bool,
     as_json: bool,
+    signer: EventSigner | None = None,
 ) -> int:
     """Publish every line of `source`; the exit code."""
-    make = LineEvents(defaults)
+    make = LineEvents(defaults, signer)
     with Connection(broker) as connection, Progress("events") as progress:
         count = _Count(progress, keep_going=keep_going)
         # No broker at the start is an error at once; one that goes away is waited for.
@@ -87,12 +91,12 @@ def publish_lines(
 
 def _publish_block(block: list[Line], make: LineEvents, sender: BatchSender, count: _Count) -> None:
     """Send the events of the lines; a bad line is reported when those above it are settled."""
-    batch, bad = Batch([], []), list[tuple[int, BadEvent]]()
+    batch, bad = Batch([], []), list[tuple[int, TocsinError]]()
     for line in block:
         try:
             batch.events.append(make.event(line.text))
             batch.numbers.append(line.number)
-        except BadEvent as error:
+        except (BadEvent, BadEventSignature) as error:
             bad.append((line.number, error))
             if not count.keep_going:
                 break

@@ -158,6 +158,25 @@ def test_programs_sign_too(tocsin: Call, topic: str, alice: str, broker: Any) ->
     assert lines(out) == [{"events": 3, "signed": 3, "failed": 0}]
 
 
+def test_a_page_of_the_log_says_whose_events_are_if_asked(
+    tocsin: Call, topic: str, alice: str, broker: Any
+) -> None:
+    tocsin("pub", topic, "1", "--sign", "--identity", alice)
+    tocsin("pub", topic, "2")
+    tocsin("pub", topic, "3", "--attr", "signature=forged")
+    path = f"/events?filter=topic+{topic}"
+
+    _, plain = broker.call("GET", path)
+    _, checked = broker.call("GET", f"{path}&signatures=yes")
+
+    assert "signatures" not in plain
+    signed, unsigned, forged = checked["signatures"]
+    assert (signed["holds"], signed["name"], signed["certified"]) == (True, "alice", False)
+    assert unsigned is None
+    assert (forged["holds"], forged["eid"]) == (False, None)
+    assert "does not hold" in forged["problem"]
+
+
 def test_signing_is_refused_where_nothing_would_be_signed(tocsin: Call) -> None:
     code, _, err = tocsin("pub", "--as", "wse", "--topic", "x", "-", "--sign")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tocsin.access.decision import EVERYBODY, Access, BoxAccess
 from tocsin.access.policy.policy import Policy
@@ -31,6 +32,10 @@ from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.performance.service import PerformanceOptions, PerformanceService
 from tocsin.services.reliable_messaging.sender import ReliableSender
 from tocsin.services.subscriptions.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from tocsin.access.sign_in.certificates import Authorities
+    from tocsin.drivers.tls.certificates import PeerCertificates
 
 
 class Application:
@@ -87,6 +92,7 @@ class Application:
         self.disk_space = DiskSpace(port, settings)
         # Of what else is looked after.
         self.complaints: list[Callable[[], list[str]]] = [self.access_control.complaints]
+        self.peers: PeerCertificates | None = None  # what certificates sign clients in
         self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
         self.archiver: Archiver | None = None  # the same
         self.discovery: ResourceDiscovery | None = None  # the same
@@ -105,6 +111,12 @@ class Application:
     def _new_policy(self) -> Policy:
         contact = self.settings.auth.contact
         return Policy(lambda: self._now_ns(), contact=contact, steady_ns=time.monotonic_ns)
+
+    def authorities(self) -> Authorities:
+        """Those that certify clients, as the files say now."""
+        from tocsin.access.sign_in.certificates import Authorities
+
+        return Authorities() if self.peers is None else self.peers.authorities
 
     def health(self) -> Health:
         node, clock = self.node, self.clock.complaints()
@@ -145,6 +157,7 @@ class Application:
             clock=self.clock,
             disk_space=self.disk_space,
             health=self.health,
+            authorities=self.authorities,
             started_ns=self.started_ns,
         )
 

@@ -147,6 +147,7 @@ async def _serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop_requested.set)
     app = Application(settings, store, logger, access=access)
+    app.peers = tls.peers
     node, directory, soap = app.node, Directory(app.port), SoapServices(app, tls.peers)
     performance = app.performance_service()
     listeners: Listeners = {}

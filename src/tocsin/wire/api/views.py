@@ -38,11 +38,23 @@ class PublishResult(msgspec.Struct, frozen=True):
     duplicates: int | msgspec.UnsetType = msgspec.UNSET
 
 
+class SignatureInfo(msgspec.Struct, frozen=True):
+    """Who signed an event; `problem` says why the signature does not hold, and is null if it does.
+    The name counts if an authority of the site has certified it."""
+
+    holds: bool
+    eid: str | None = None
+    name: str | None = None
+    certified: bool = False
+    problem: str | None = None
+
+
 class EventsPage(msgspec.Struct, frozen=True):
     """A part of the log. Pass `next` as `after` to go on; `corrupt` could not be read.
 
     `more` is true if the log goes on after `next`. A filter looks at a bounded part of the log, so
-    that there may be no events here and more all the same.
+    that there may be no events here and more all the same. `signatures`, if they were asked for,
+    are in the order of the events: null for one that is not signed.
     """
 
     events: list[msgspec.Raw]
@@ -50,6 +62,7 @@ class EventsPage(msgspec.Struct, frozen=True):
     next: int
     more: bool
     corrupt: list[int] | msgspec.UnsetType = msgspec.UNSET
+    signatures: list[SignatureInfo | None] | msgspec.UnsetType = msgspec.UNSET
 
 
 class MessagesPulled(msgspec.Struct, frozen=True):

@@ -44,7 +44,7 @@ def endpoints(context: RestContext, server: HttpServer) -> list[Endpoint]:
     """Everything that is not on the way of an event."""
     port, subscriptions = context.port, context.subscriptions
     return [
-        *event_routes(port, context.archiver, server),
+        *event_routes(port, context.archiver, server, context.authorities),
         *blackboard_routes(port, context.board, subscriptions, server),
         *run_routes(context.monitor),
         *ingest_routes(port, server.event_limits),

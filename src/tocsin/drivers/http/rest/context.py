@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.topics import SeenTopics
@@ -21,6 +22,9 @@ from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.service import LinkService
 from tocsin.services.performance.service import PerformanceService
 from tocsin.services.subscriptions.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from tocsin.access.sign_in.certificates import Authorities
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,4 +47,5 @@ class RestContext:
     clock: ClockWatch
     disk_space: DiskSpace
     health: Callable[[], Health]
+    authorities: Callable[[], Authorities]  # that certify clients
     started_ns: int

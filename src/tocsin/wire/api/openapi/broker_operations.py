@@ -76,6 +76,7 @@ _EVENTS = (
         query("after", "the sequence number to go on after", whole(0)),
         query("limit", "how many at most: 1 to 1,000, in Arrow to 100,000", whole(0, 100_000)),
         query("filter", "which events, in the filter language; not in Arrow"),
+        query("signatures", "`yes` to have the signatures of events checked; not in Arrow"),
         query("columns", "in Arrow: which columns, as in seq,run,facts.ExitCode"),
         query(
             arrow.CHECKED,

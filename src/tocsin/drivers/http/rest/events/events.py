@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from starlette.requests import Request
@@ -18,10 +19,12 @@ from tocsin.event.filter import EVERYTHING, Filter
 from tocsin.event.filter_eval import matches
 from tocsin.event.stored import Stored
 from tocsin.services.publishing import publish as service
-from tocsin.wire.api.arrow import is_wanted
+from tocsin.wire.api.arrow import YES_OR_NO, is_wanted
 from tocsin.wire.api.query import Query
+from tocsin.wire.api.views import SignatureInfo
 
 if TYPE_CHECKING:
+    from tocsin.access.sign_in.certificates import Authorities
     from tocsin.broker.port import BrokerPort
     from tocsin.drivers.archive.archiver import Archiver
     from tocsin.drivers.http.rest.events.arrow import ArrowReader
@@ -34,9 +37,15 @@ SCANNED_MAX: Final = (
 )
 PAGE: Final = 1_000
 PAGE_BYTES: Final = 8 << 20
+SIGNATURES: Final = "signatures"
 
 
-def event_routes(port: BrokerPort, archiver: Archiver | None, server: HttpServer) -> list[Endpoint]:
+def event_routes(
+    port: BrokerPort,
+    archiver: Archiver | None,
+    server: HttpServer,
+    authorities: Callable[[], Authorities],
+) -> list[Endpoint]:
     """Streams and sockets are opened by the connection itself, and so is nearly all publishing."""
     limits, body_bytes_max = server.event_limits, server.limits.body_bytes_max
     arrow: list[ArrowReader] = []
@@ -55,17 +64,22 @@ def event_routes(port: BrokerPort, archiver: Archiver | None, server: HttpServer
             if not arrow:
                 arrow.append(await asyncio.to_thread(_arrow_reader, port, archiver))
             return await arrow[0].answer(request)
-        query = Query.parse(request.scope["query_string"], ("after", "limit", "filter"))
+        query = Query.parse(request.scope["query_string"], ("after", "limit", "filter", SIGNATURES))
         after = query.number("after", 0)
         limit = query.number("limit", LIMIT_DEFAULT, least=1, most=LIMIT_MAX)
         filter = query.filter()
+        checks_signatures = query.choice(SIGNATURES, "no", YES_OR_NO) == "yes"
         session = session_in(request)
         readable = port.readable(session)
         found, reached, corrupt = await port.read(
             session, "events", lambda log: _scan(log, after, limit, filter, readable)
         )
         port.report_corrupt(corrupt)
-        return answer(events_info(found, reached, corrupt, more=reached < port.head))
+        signatures = None
+        if checks_signatures:
+            signatures = await asyncio.to_thread(_signatures, found, authorities())
+        more = reached < port.head
+        return answer(events_info(found, reached, corrupt, more=more, signatures=signatures))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")
@@ -79,6 +93,13 @@ def event_routes(port: BrokerPort, archiver: Archiver | None, server: HttpServer
         Endpoint("GET", "/events/stream", stream_head, reads("events")),
         Endpoint("GET", "/events/socket", socket_head, reads("events")),
     ]
+
+
+def _signatures(found: list[Stored], trusted: Authorities) -> list[SignatureInfo | None]:
+    # It loads the library for certificates, as few brokers have to.
+    from tocsin.drivers.http.rest.events.signatures import signature_info
+
+    return [signature_info(each.event, trusted) for each in found]
 
 
 def _arrow_reader(port: BrokerPort, archiver: Archiver | None) -> ArrowReader:

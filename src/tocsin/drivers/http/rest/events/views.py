@@ -29,6 +29,7 @@ from tocsin.wire.api.views import (
     DeadLetterInfo,
     EventsPage,
     MessagesPulled,
+    SignatureInfo,
     SubscriptionInfo,
 )
 from tocsin.wire.cloudevents.write import structured, structured_of
@@ -125,7 +126,12 @@ def pulled_info(pulled: Pulled) -> MessagesPulled:
 
 
 def events_info(
-    events: list[Stored], next_seq: int, corrupt: list[int], *, more: bool
+    events: list[Stored],
+    next_seq: int,
+    corrupt: list[int],
+    *,
+    more: bool,
+    signatures: list[SignatureInfo | None] | None = None,
 ) -> EventsPage:
     return EventsPage(
         events=_events(events),
@@ -133,6 +139,7 @@ def events_info(
         next=next_seq,
         more=more,
         corrupt=corrupt or msgspec.UNSET,
+        signatures=msgspec.UNSET if signatures is None else signatures,
     )
 
 

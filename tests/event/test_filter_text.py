@@ -22,6 +22,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
 )
 from tocsin.event.filter_text import format_filter, parse_filter, parse_topic_filter
 from tocsin.event.topic import TopicPattern, valid_topic
@@ -83,6 +84,8 @@ def test_the_example_of_the_manual() -> None:
         ("topic contains/x", topic("contains/x")),
         ("topic contains x", Predicate("topic", Operator.CONTAINS, "x")),
         ("topic nats:'a.>'", topic("a/*/**")),
+        ("topic regex:'a/[0-9]+'", TopicMatches("a/[0-9]+")),
+        (r"topic = REGEX:'a\\d'", TopicMatches(r"a\d")),
         ('topic full:"a//b|c"', AnyOf((topic("a/**/b"), topic("c")))),
         (r"a = 'it\'s \"\\\n\u00e9'", Predicate("a", Operator.EQ, "it's \"\\\né")),
     ],
@@ -128,6 +131,9 @@ def test_the_brackets_of_the_papers_mean_the_same(text: str, wanted: Filter) -> 
         ("a => 5", 2, "'=>'", "Did you mean >=?"),
         ("topic full:lead", 6, "full:", "full:'lead'"),
         ("not topic = NATS:a.>", 12, "nats:", "nats:'a.>'"),
+        ("topic regex:a.*", 6, "regex:", "regex:'a.*'"),
+        ("a = 1 and topic regex:'a('", 22, "missing )", "RE2"),
+        ("topic regex:''", 12, "0 characters", ""),
         ("a = 5 && b = 6", 6, "'&&'", "Did you mean and?"),
         ("a like x", 2, "'like'", "Did you mean contains?"),
         ("a >= 5 GIB", 7, "'GIB'", "Did you mean GiB?"),
@@ -194,6 +200,7 @@ leaves = st.one_of(
     st.builds(Predicate, names, st.sampled_from([Operator.EQ, Operator.NE]), st.booleans()),
     st.builds(Predicate, names, st.just(Operator.EXISTS)),
     st.builds(topic, topics),
+    st.sampled_from(["a/.*", r"it's\s'\d+\n", '[`"]']).map(TopicMatches),
     st.builds(
         TextIs, names, st.sampled_from([Operator.EQ, Operator.PREFIX, Operator.SUFFIX]), texts
     ),
@@ -233,6 +240,7 @@ def test_naughty_strings_are_read_or_refused_and_nothing_else() -> None:
             parse_topic_filter,
             lambda each: parse_topic_filter(each, "full"),
             lambda each: parse_topic_filter(each, "nats"),
+            lambda each: parse_topic_filter(each, "regex"),
             parse_filter,
             lambda each: parse_filter(f"a = {each}"),
             lambda each: parse_filter(f"topic {each}"),

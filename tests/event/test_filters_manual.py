@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from tocsin.errors import BadFilter
-from tocsin.event import cloudevents_filters, filter_scan, topic, xpath, xpath_syntax
+from tocsin.event import (
+    cloudevents_filters,
+    filter_scan,
+    topic,
+    topic_regex,
+    xpath,
+    xpath_syntax,
+)
 from tocsin.event.cloudevents_filters import read_filters
 from tocsin.event.event import Event
 from tocsin.event.filter_eval import matches
@@ -98,6 +105,8 @@ def test_the_manual_names_every_unit_and_limit() -> None:
         cloudevents_filters.FILTERS_DEPTH_MAX,
         cloudevents_filters.FILTERS_NODES_MAX,
         topic.ALTERNATIVES_MAX,
+        topic_regex.CHARS_MAX,
+        topic_regex.PROGRAM_SIZE_MAX,
         xpath_syntax.EXPRESSION_CHARS_MAX,
         xpath_syntax.EXPRESSION_DEPTH_MAX,
         xpath_syntax.EXPRESSION_PARTS_MAX,
@@ -109,6 +118,6 @@ def test_the_manual_names_every_unit_and_limit() -> None:
 def test_the_topic_dialects_in_the_table_are_read() -> None:
     written = re.findall(r"^\| `(topic \w+:'.*?')` \|", MANUAL, re.MULTILINE)
 
-    assert len(written) == 7
+    assert len(written) == 8
     for text in written:
         parse_filter(text.replace(r"\|", "|"))

@@ -13,6 +13,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
     XPath,
 )
 from tocsin.event.filter_text import format_filter
@@ -52,6 +53,8 @@ def _write(wanted: Filter) -> object:
             return {"xpath": {"expression": expression, **bound, "on": on, **given}}
         case TopicIs(pattern):
             return {"topic": str(pattern)}
+        case TopicMatches(expression):
+            return {"topic": {"dialect": "regex", "expression": expression}}
         case Not(part):
             return {"not": _write(part)}
         case All(parts) if parts:

@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tocsin.event.event import Event, Value
-from tocsin.event.filter import All, AnyOf, Filter, Not, Operator, Predicate, TextIs, TopicIs
+from tocsin.event.filter import (
+    All,
+    AnyOf,
+    Filter,
+    Not,
+    Operator,
+    Predicate,
+    TextIs,
+    TopicIs,
+    TopicMatches,
+)
 from tocsin.event.filter_eval import Seen, passes, seen
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.topic import TopicPattern
@@ -56,6 +66,7 @@ leaves = st.one_of(
     st.builds(Predicate, names, st.just(Operator.EXISTS)),
     st.builds(TextIs, names, form_tests, texts),
     st.sampled_from(["a", "a/*", "a/**", "**", "*/b"]).map(TopicPattern.parse).map(TopicIs),
+    st.sampled_from(["a", "a(/b)*", "[ab].*", "b?"]).map(TopicMatches),
 )
 filters: st.SearchStrategy[Filter] = st.recursive(
     leaves,
@@ -173,6 +184,10 @@ def test_covering_is_transitive(one: Filter, two: Filter, three: Filter) -> None
         ("topic **", "a = 1"),
         ("sql 'EXISTS a'", "sql 'EXISTS a' and a = 1"),
         ("xpath '//a'", "xpath '//a' and a = 1"),
+        ("topic regex:'a/[bc]'", "topic a/b"),  # one topic, and the expression is asked of it
+        ("topic regex:'a/[bc]'", "topic regex:'a/[bc]' and topic a/**"),
+        ("topic a/**", "topic regex:'b' and topic a/*"),
+        ("not topic regex:'a/[bc]'", "topic a/d"),
         ("a > 1 or b > 1", "a > 2 or b > 3"),
         ("not a > 5", "a < 3"),
         ("not (a > 5 or b = 1)", "a < 3 and b = 2"),
@@ -197,6 +212,8 @@ def test_one_covers_the_other_and_not_the_reverse(wide: str, narrow: str) -> Non
         ("a != x", "a prefix x"),
         ("xpath '/a'", "xpath '//a'"),  # an expression is known by its text alone
         ("xpath '//a'", "xpath '//a' on envelope"),
+        ("topic regex:'a.*'", "topic regex:'a/b'"),
+        ("topic regex:'a/.*'", "topic a/*"),
     ],
 )
 def test_neither_covers_the_other(one: str, other: str) -> None:
@@ -218,6 +235,8 @@ def test_neither_covers_the_other(one: str, other: str) -> None:
         "a >= 1 and a <= 1 and a != 1",
         "memory > 1 GB and memory > 1 s",
         "topic a/* and topic b/*",
+        "topic a/b and topic regex:'a/[cd]'",
+        "topic a/b and not topic regex:'a/.*'",
         "a > 5 and not exists a",
         "a > 5 and not a > 4",
         "a = x and text a = y",

@@ -20,6 +20,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
     XPath,
 )
 from tocsin.event.filter_eval import matches
@@ -81,6 +82,7 @@ leaves: st.SearchStrategy[Filter] = st.one_of(
         texts,
     ),
     st.builds(TopicIs, patterns),
+    st.builds(TopicMatches, st.sampled_from(["a/.*", "a(/b)*", "[ab]", "", ".*"]).filter(bool)),
     st.builds(Sql, expressions),
     st.builds(XPath, xpaths, on=st.sampled_from(["payload", "envelope"])),
     st.builds(XPath, topic_paths, on=st.just("topic")),

@@ -57,6 +57,13 @@ class TopicIs:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicMatches:
+    """The event's whole topic is what a regular expression (RE2) says."""
+
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
 class TextIs:
     """CloudEvents `exact`, `prefix` and `suffix`: on the attribute's string form."""
 
@@ -113,7 +120,7 @@ class Not:
     part: Filter
 
 
-Filter = Predicate | TopicIs | TextIs | Sql | XPath | All | AnyOf | Not
+Filter = Predicate | TopicIs | TopicMatches | TextIs | Sql | XPath | All | AnyOf | Not
 
 EVERYTHING = All(())
 NOTHING = AnyOf(())

@@ -20,6 +20,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
     XPath,
 )
 from tocsin.event.value import Quantity, Scalar, in_base_units
@@ -93,6 +94,8 @@ def passes(wanted: Filter, event: Seen) -> bool:
             return _predicate_holds(wanted, event)
         case TopicIs(pattern):
             return pattern.matches(event.topic)
+        case TopicMatches(expression):
+            return _regex_compiler()(expression)(event.topic)
         case TextIs(name, how, text):
             found = canonical_text(event.values[name]) if name in event.values else None
             return found is not None and text_holds(found, how, text)
@@ -164,3 +167,10 @@ def _sql_compiler() -> Callable[[str], Callable[[Mapping[str, Value]], bool]]:
     from tocsin.event.cesql import compile_sql
 
     return compile_sql
+
+
+@cache
+def _regex_compiler() -> Callable[[str], Callable[[str], bool]]:
+    from tocsin.event.topic_regex import compile_topic_regex
+
+    return compile_topic_regex

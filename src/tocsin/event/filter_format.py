@@ -14,6 +14,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
     XPath,
 )
 from tocsin.event.value import Scalar
@@ -43,6 +44,8 @@ def _written(wanted: Filter) -> str:
             return f"{_name(name)} {how.value} {_value(value)}" + (f" {unit}" if unit else "")
         case TopicIs(pattern):
             return f"topic {_pattern(str(pattern))}"
+        case TopicMatches(expression):
+            return f"topic regex:{_quoted(expression)}"
         case TextIs(name, how, text):
             return f"text {_name(name)} {how.value} {_quoted(text)}"
         case Sql(expression):

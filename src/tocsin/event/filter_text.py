@@ -34,6 +34,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
     XPath,
 )
 from tocsin.event.filter_brackets import OPEN as BRACKET
@@ -65,8 +66,10 @@ _ON = re.compile(r"on\b(?![.-])", re.IGNORECASE)
 _OPEN = re.compile(r"\(")
 _CLOSE = re.compile(r"\)")
 _SIGN = re.compile(r"[=<>!~&|]+")
-_DIALECT = re.compile(r"(tocsin|simple|concrete|full|nats):(?=['\"])", re.IGNORECASE)
-_DIALECT_UNQUOTED = re.compile(r"(?:tocsin|simple|concrete|full|nats):(?=[^\s)])", re.IGNORECASE)
+_DIALECT = re.compile(r"(tocsin|simple|concrete|full|nats|regex):(?=['\"])", re.IGNORECASE)
+_DIALECT_UNQUOTED = re.compile(
+    r"(?:tocsin|simple|concrete|full|nats|regex):(?=[^\s)])", re.IGNORECASE
+)
 _BARE_PATTERN = re.compile(r"[^\s)'\"][^\s)]*")
 
 _OPERATORS: Mapping[str, Operator] = {
@@ -126,6 +129,11 @@ def parse_filter(text: str) -> Filter:
 
 def parse_topic_filter(text: str, dialect: str = "tocsin") -> Filter:
     """Events whose topic fits the expression; BadTopicPattern if the dialect does not know it."""
+    if dialect == "regex":
+        from tocsin.event.topic_regex import compile_topic_regex
+
+        compile_topic_regex(text)
+        return TopicMatches(text)
     leaves = tuple(TopicIs(each) for each in TopicPattern.parse_alternatives(text, dialect))
     return leaves[0] if len(leaves) == 1 else AnyOf(leaves)
 

@@ -61,7 +61,7 @@ class TopicPattern:
         if dialect not in _READERS:
             raise BadTopicPattern(
                 f"there is no topic dialect {_shown(dialect)}",
-                remedy=f"Name one of these: {', '.join(get_args(Dialect))}.",
+                remedy=f"Name one of these: {', '.join(get_args(Dialect))}, or regex in a filter.",
             )
         texts = text.split("|") if dialect == "full" else [text]
         if len(texts) > ALTERNATIVES_MAX:

@@ -22,6 +22,7 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
     XPath,
 )
 from tocsin.event.filter_eval import comparand
@@ -147,7 +148,7 @@ def _terms(leaf: Filter) -> tuple[_Terms, bool]:
             if all(level == MANY for level in pattern.levels):
                 return _NO_TERMS, True
             return [(("", TOPIC, "/".join(pattern.levels)), PRESENT)], True
-        case Sql() | XPath() | Not() | All() | AnyOf():
+        case TopicMatches() | Sql() | XPath() | Not() | All() | AnyOf():
             return _NO_TERMS, False
 
 

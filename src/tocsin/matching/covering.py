@@ -4,8 +4,8 @@ The answers are safe. `covers` says yes only if every event that passes the narr
 wide one; `intersects` and `never_matches` say that there is no such event only if there is none.
 For conjunctions with one interval for each attribute they are exact. A conjunction is covered by
 each of its parts, and an alternative by the whole, however large they are; else, where a filter is
-too much (SQL, XPath, or more than REGIONS_MAX alternatives), they give the answer that costs only
-an opportunity.
+too much (SQL, XPath, regular expressions, or more than REGIONS_MAX alternatives), they give the
+answer that costs only an opportunity.
 """
 
 from __future__ import annotations

@@ -33,10 +33,13 @@ from tocsin.event.filter import (
     Sql,
     TextIs,
     TopicIs,
+    TopicMatches,
     XPath,
 )
 from tocsin.event.filter_eval import comparand
 from tocsin.event.topic import TopicPattern
+from tocsin.event.topic_levels import MANY, ONE
+from tocsin.event.topic_regex import compile_topic_regex
 from tocsin.matching.ranges import (
     FlagRange,
     NumberRange,
@@ -56,7 +59,8 @@ REGIONS_CACHED_MAX = 4_096
 # The string form of an attribute, which `TextIs` asks; no facet, but a text like one.
 STRING_FORM = "t"
 
-Leaf = Predicate | TopicIs | TextIs | Sql | XPath
+Expression = TopicMatches | Sql | XPath
+Leaf = Predicate | TopicIs | TextIs | Expression
 _Member = TypeVar("_Member")
 
 _ANY_TOPIC = TopicPattern(("**",))
@@ -71,7 +75,7 @@ class Region:
     ranges: Mapping[FacetKey, Range] = field(default_factory=dict)
     names: frozenset[str] = frozenset()  # attributes that must be there
     patterns: frozenset[TopicPattern] = frozenset()
-    expressions: frozenset[Sql | XPath] = frozenset()  # known only by their text
+    expressions: frozenset[Expression] = frozenset()  # known only by their text
     denied: frozenset[Leaf] = frozenset()
     is_impossible: bool = False
 
@@ -144,7 +148,7 @@ def leaf_region(leaf: Leaf) -> Region:
     match leaf:
         case TopicIs(pattern):
             return Region(patterns=frozenset({pattern}))
-        case Sql() | XPath():
+        case TopicMatches() | Sql() | XPath():
             return Region(expressions=frozenset({leaf}))
         case TextIs(name, how, text):
             return Region({(name, STRING_FORM): text_range(how, text)}, frozenset({name}))
@@ -186,6 +190,8 @@ def is_empty(closed: Region) -> bool:
     pairs = combinations(sorted(closed.patterns, key=str), 2)
     if any(not one.intersects(other) for one, other in islice(pairs, TOPIC_PAIRS_MAX)):
         return True
+    if any(_about_topic(each, closed.patterns) is False for each in closed.expressions):
+        return True
     return any(_is_within(closed, leaf_region(leaf)) for leaf in closed.denied)
 
 
@@ -201,13 +207,29 @@ def _is_within(narrow: Region, wide: Region) -> bool:
     return (
         not wide.is_impossible
         and narrow.names >= wide.names
-        and narrow.expressions >= wide.expressions
+        and _expressions_within(narrow, wide.expressions)
         and _topics_within(narrow.patterns or frozenset({_ANY_TOPIC}), wide.patterns)
         and all(
             key in narrow.ranges and contains(bound, narrow.ranges[key])
             for key, bound in wide.ranges.items()
         )
     )
+
+
+def _expressions_within(narrow: Region, wide: frozenset[Expression]) -> bool:
+    return narrow.expressions >= wide or all(
+        each in narrow.expressions or _about_topic(each, narrow.patterns) is True for each in wide
+    )
+
+
+def _about_topic(expression: Expression, patterns: frozenset[TopicPattern]) -> bool | None:
+    """What a regular expression says of the one topic that one of the patterns is; None if there is
+    no such topic."""
+    if isinstance(expression, TopicMatches):
+        for pattern in patterns:
+            if ONE not in pattern.levels and MANY not in pattern.levels:
+                return compile_topic_regex(expression.expression)(str(pattern))
+    return None
 
 
 def _topics_within(narrow: frozenset[TopicPattern], wide: frozenset[TopicPattern]) -> bool:

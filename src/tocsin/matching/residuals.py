@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections import Counter
 
 from tocsin.event.event import CONTEXT_NAMES
-from tocsin.event.filter import All, AnyOf, Filter, Not, Predicate, Sql, TextIs, TopicIs, XPath
+from tocsin.event.filter import (
+    All,
+    AnyOf,
+    Filter,
+    Not,
+    Predicate,
+    Sql,
+    TextIs,
+    TopicIs,
+    TopicMatches,
+    XPath,
+)
 
 
 class Residuals:
@@ -59,7 +70,7 @@ def names_asked(filter: Filter) -> frozenset[str] | None:
     match filter:
         case Predicate(name) | TextIs(name):
             return frozenset({name})
-        case TopicIs() | XPath():  # neither asks by name
+        case TopicIs() | TopicMatches() | XPath():  # none asks by name
             return frozenset()
         case Sql():
             return None

@@ -18,7 +18,17 @@ import pyarrow.compute as pc
 from tocsin.errors import BadFilter
 from tocsin.event.event import Event, Value
 from tocsin.event.facets import facets
-from tocsin.event.filter import All, AnyOf, Filter, Not, Operator, Predicate, TextIs, TopicIs
+from tocsin.event.filter import (
+    All,
+    AnyOf,
+    Filter,
+    Not,
+    Operator,
+    Predicate,
+    TextIs,
+    TopicIs,
+    TopicMatches,
+)
 from tocsin.event.filter_eval import Seen, comparand, passes
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.value import UNITS, Quantity
@@ -68,7 +78,7 @@ class Where:
                 return self._names(table, part)
             case Predicate(name=name) | TextIs(name=name):
                 return {self._known(table, name)}
-            case TopicIs():
+            case TopicIs() | TopicMatches():
                 return {self._known(table, "topic")}
             case _:
                 raise self._refused(

@@ -14,7 +14,7 @@ import msgspec
 from tocsin.errors import BadFilter
 from tocsin.event.event import Event, Value
 from tocsin.event.facets import facets
-from tocsin.event.filter import EVERYTHING, All, AnyOf, Filter, Not, TopicIs, XPath
+from tocsin.event.filter import EVERYTHING, All, AnyOf, Filter, Not, TopicIs, TopicMatches, XPath
 from tocsin.event.filter_eval import Seen, passes
 from tocsin.wire.directory.entry import Entry, Identity, Kind
 from tocsin.wire.gma.names import EventName
@@ -72,7 +72,7 @@ def check_filter(wanted: Filter) -> Filter:
                 check_filter(part)
         case Not(part):
             check_filter(part)
-        case TopicIs() | XPath():
+        case TopicIs() | TopicMatches() | XPath():
             raise BadFilter(
                 "topic and xpath ask about an event, and the directory has none",
                 remedy="Ask for attributes, name, host, kind or address; for events use event=.",

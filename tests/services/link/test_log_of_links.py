@@ -149,3 +149,21 @@ def test_whoever_is_refused_is_told_what_to_do(code: str, remedy: str) -> None:
     assert shown.code == "T809"
     assert f"because [{code}]" in shown.problem
     assert remedy in shown.remedy
+
+
+@pytest.mark.parametrize("is_welcome_read", [False, True])
+def test_why_a_link_ended_is_shown_although_it_was_not_up_yet(is_welcome_read: bool) -> None:
+    broker = LinkedBroker()
+    peer = broker.peer()
+    for message in (peer.hello, m.Welcome()):
+        peer.receiver.received(encode(message))
+    if is_welcome_read:
+        broker.runtime.settle()
+
+    peer.receiver.ended("the other side closed the connection")
+    broker.runtime.settle()
+
+    [neighbour] = broker.links.info(SESSION, 10).neighbours
+    assert neighbour.state == "down"
+    assert neighbour.error is not None
+    assert neighbour.error.problem == "the other side closed the connection"

@@ -173,9 +173,12 @@ class Neighbours:
         return stored.arrival is None or stored.arrival.neighbour != broker
 
     def ended(self, connection: Connection) -> None:
-        """Why, is shown at once; the rest follows when it is saved that the link is down."""
-        neighbour = self._known.get(connection.broker)
-        if neighbour is not None and neighbour.connection is connection:
+        """Why, is shown at once, also if it was not up yet; the rest follows when it is saved that
+        the link is down."""
+        if self._router.neighbour(connection.number) is None:
+            return
+        neighbour = self.get(connection.broker)
+        if neighbour.connection in (connection, None):
             neighbour.link_error = connection.error or neighbour.link_error
             neighbour.entry_error = neighbour.events_error = None
 

@@ -132,7 +132,7 @@ def test_doctor_names_a_neighbour_that_is_down_and_its_error_goes_when_it_is_bac
         assert f"neighbour: broker {id_of(b)} is down since 20" in doctor
         assert f"tocsin overlay forget {id_of(b)}" in doctor
         assert error is not None
-        assert overlay(a)["neighbours"][0]["error"] is None
+        until(lambda: overlay(a)["neighbours"][0]["error"] is None, "the link is up again")
 
 
 def test_metrics_count_links_and_events(pair: tuple[Served, Served]) -> None:

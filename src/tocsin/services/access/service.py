@@ -196,7 +196,7 @@ class AccessService:
         if self._port.may(session, Action.MANAGE, RESOURCE):
             self._must_be_on()
             return every
-        self._must_be_signed_in(session)
+        self.check_signed_in(session)
         return [each for each in every if each.principal == session.principal.name]
 
     def _token(self, session: Session, token_id: str) -> Token:
@@ -285,7 +285,7 @@ class AccessService:
         if any(self._port.may(session, each, RESOURCE) for each in (Action.READ, Action.MANAGE)):
             self._must_be_on()
             return every
-        self._must_be_signed_in(session)
+        self.check_signed_in(session)
         who = session.principal
         return [each for each in every if self.policy.applies(each, who.name, who.groups)]
 
@@ -348,7 +348,7 @@ class AccessService:
     def check(self, session: Session, asked: CheckRequest) -> Decision:
         """What would be decided of somebody. About others only for who may manage access."""
         if asked.principal is None:
-            self._must_be_signed_in(session)
+            self.check_signed_in(session)
             subject = session
         else:
             self._port.check(session, Action.MANAGE, RESOURCE)
@@ -375,7 +375,7 @@ class AccessService:
             credential = Credential(CredentialKind.TOKEN, token.key, token.expires_ns)
         return Session(Principal(name, frozenset(asked.groups)), "check", "", credential)
 
-    def _must_be_signed_in(self, session: Session) -> None:
+    def check_signed_in(self, session: Session) -> None:
         """For what everybody may learn of himself."""
         if not session.is_signed_in:
             self._port.check(session, Action.READ, RESOURCE)

@@ -59,8 +59,8 @@ def audit_routes(port: BrokerPort, access: AccessControl) -> list[Endpoint]:
         every = port.may(session, Action.MANAGE, RESOURCE) or port.may(
             session, Action.READ, RESOURCE
         )
-        if not every and not session.is_signed_in:
-            port.check(session, Action.READ, RESOURCE)
+        if not every:
+            access.service.check_signed_in(session)
         counts = access.quotas
         used = counts.in_use() if every else counts.holders(session)
         reached = counts.reached if every else counts.reached_by(session)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import Iterator
+from typing import get_args
 
-from refusing import Refusing
+from http_walk import code_in, open_http
+from refusing import CUT, NO_CONNECTION, SECRET, Refusing
 
 from tocsin.wire.framing import HEAD, HEAD_BYTES, framed
 from tocsin.wire.gma import messages as m
@@ -22,23 +25,24 @@ ROLES = (None, PRODUCER, CONSUMER)
 # What the archive listener is asked in vain, whoever asks: it only stores events.
 ONLY_STORES = ("this is a consumer", "both sides would be")
 
-_PARAMETERS = m.Parameters(EventName("Walked"))
-_EVENT = m.PerformanceEvent(EventName("Walked"), "2000-11-09T21:51:45Z", (m.Element("A", 1),))
-_OFFER = m.SubscribeRequest(
-    "offer", "c1", _PARAMETERS, options=m.Options(role=PRODUCER, acknowledge="walker")
+PARAMETERS = m.Parameters(EventName("Walked"))
+EVENT = m.PerformanceEvent(EventName("Walked"), "2000-11-09T21:51:45Z", (m.Element("A", 1),))
+OFFER = m.SubscribeRequest(
+    "offer", "c1", PARAMETERS, options=m.Options(role=PRODUCER, acknowledge="walker")
 )
 
 
 def requests() -> Iterator[m.Message]:
     """One of each type that the protocol has a reply to; events have a walk of their own."""
+    assert set(m.REPLY_TO) == {*get_args(m.Request), m.EventMessage}
     for kind in m.REPLY_TO:
         if kind is m.SubscribeRequest:
             for role in ROLES:
-                yield m.SubscribeRequest("1", "s1", _PARAMETERS, options=m.Options(role=role))
+                yield m.SubscribeRequest("1", "s1", PARAMETERS, options=m.Options(role=role))
         elif kind is m.UnsubscribeRequest:
             yield m.UnsubscribeRequest("1", "s1")
         elif kind is m.QueryRequest:
-            yield m.QueryRequest("1", _PARAMETERS)
+            yield m.QueryRequest("1", PARAMETERS)
         elif kind is m.EventNamesRequest:
             yield m.EventNamesRequest("1")
         else:
@@ -48,21 +52,35 @@ def requests() -> Iterator[m.Message]:
 async def walk_frames(broker: Refusing) -> list[str]:
     """What was not refused as it should be."""
     return [
-        *await _walk_tcp(broker),
-        *await _walk_udp(broker),
-        *await _walk_http(broker),
+        *await walk_tcp(broker),
+        *await walk_udp(broker),
+        *await walk_gma(broker),
     ]
 
 
-def _wrong(code: str, way: str, asked: m.Message, answer: bytes | None, *also: str) -> list[str]:
+def _wrong(
+    broker: Refusing, way: str, asked: m.Message, answer: bytes | None, *also: str
+) -> list[str]:
     """The request, if the answer is not the Failure that it should be."""
     reply = None if answer is None else read(answer)
     is_reply = reply is not None and type(reply) is m.REPLY_TO[type(asked)]
     detail = getattr(reply, "detail", None) or ""
-    is_refused = is_reply and getattr(reply, "returned", "") == m.FAILURE
-    if is_refused and any(text in detail for text in (code, *also)):
-        return []
-    return [f"{way}: {asked} was answered with {reply}"]
+    is_failure = is_reply and getattr(reply, "returned", "") == m.FAILURE
+    _note(broker, way, asked, answer, detail if is_failure else "")
+    if broker.refusal == NO_CONNECTION:
+        is_refused = answer is None
+    else:
+        is_refused = is_failure and any(text in detail for text in (broker.refusal[1], *also))
+    return [] if is_refused else [f"{way}: {asked} was answered with {reply}"]
+
+
+def _note(broker: Refusing, way: str, asked: m.Message, answer: bytes | None, why: str) -> None:
+    what = f"{way}: {type(asked).__name__}"
+    found = re.search(r"\[(T\d+)\]", why)
+    status = 0 if answer is None else 200 if not why else 400
+    broker.answers.append((f"{what} {why}".strip(), status, found[1] if found else ""))
+    if SECRET.encode() in (answer or b""):
+        broker.shown.append(what)
 
 
 # TCP
@@ -77,10 +95,11 @@ async def walk_requests(broker: Refusing) -> list[str]:
     ]
 
 
-async def _walk_tcp(broker: Refusing) -> list[str]:
+async def walk_tcp(broker: Refusing) -> list[str]:
     wrong = await _requests_by_tcp(broker)
-    for listener in (broker.frames, broker.archive):
-        wrong += await _events_by_tcp(broker, listener.name, listener.address)
+    if not broker.is_cut_off:  # else there is nothing in which an event could come
+        for listener in (broker.frames, broker.archive):
+            wrong += await _events_by_tcp(broker, listener.name, listener.address)
     return wrong
 
 
@@ -89,26 +108,45 @@ async def _requests_by_tcp(broker: Refusing) -> list[str]:
     for listener in (broker.frames, broker.archive):
         also = ONLY_STORES if listener is broker.archive else ()
         for request in requests():
-            peer = await Tcp.connect(listener.address)
-            await peer.send(request)
-            wrong += _wrong(broker.refusal[1], listener.name, request, await peer.answer(), *also)
-            peer.close()
+            answer = await _answer_by_tcp(broker, listener.address, request)
+            wrong += _wrong(broker, listener.name, request, answer, *also)
     return wrong
+
+
+async def _answer_by_tcp(broker: Refusing, address: str, asked: m.Message) -> bytes | None:
+    """None if the connection ended instead."""
+    try:
+        peer = await _connected(broker, address)
+        await peer.send(asked)
+        answer = await peer.answer()
+    except CUT:
+        return None
+    peer.close()
+    return answer
+
+
+async def _connected(broker: Refusing, address: str) -> Tcp:
+    """Whoever is allowed that has asked for something before."""
+    with broker.first():
+        peer = Tcp(*await broker.open(address))
+        if broker.is_allowed_first:
+            await peer.send(m.EventNamesRequest("first"))
+            assert await peer.answer() is not None
+    return peer
 
 
 async def _events_by_tcp(broker: Refusing, way: str, address: str) -> list[str]:
     """Whoever may subscribe and not publish; a refused event costs the connection."""
     wrong: list[str] = []
     for number in ("1", None):
-        peer = await Tcp.connect(address)
         with broker.allowing():
-            await peer.send(_OFFER)
-            event = m.EventMessage(_own_id(await peer.answer()), _EVENT, request_id=number)
+            peer = Tcp(*await broker.open(address))
+            await peer.send(OFFER)
+            event = m.EventMessage(own_id(await peer.answer()), EVENT, request_id=number)
         await peer.send(event)
-        if number is not None:
-            wrong += _wrong(broker.refusal[1], way, event, await peer.answer())
-        if not await peer.is_closed():
-            wrong.append(f"{way}: {event} was taken")
+        answered = [] if number is None else _wrong(broker, way, event, await peer.answer())
+        if answered or not await peer.is_closed():
+            wrong += answered or [f"{way}: {event} was taken"]
         peer.close()
     return wrong
 
@@ -121,9 +159,10 @@ class Tcp:
         self._writer = writer
 
     @classmethod
-    async def connect(cls, address: str) -> Tcp:
+    async def connect(cls, address: str, tls: ssl.SSLContext | None = None) -> Tcp:
         host, _, port = address.rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
+        name = None if tls is None else "localhost"
+        return cls(*await asyncio.open_connection(host, int(port), ssl=tls, server_hostname=name))
 
     async def send(self, message: m.Message) -> None:
         self._writer.write(framed(write(message)))
@@ -142,6 +181,8 @@ class Tcp:
             await asyncio.wait_for(self._reader.read(), CLOSED_S)
         except TimeoutError:
             return False
+        except CUT:
+            pass
         return True
 
     def close(self) -> None:
@@ -165,25 +206,25 @@ async def _requests_by_udp(broker: Refusing) -> list[str]:
     wrong: list[str] = []
     for request in requests():
         answer = await _one_datagram(broker, request)
-        wrong += _wrong(broker.refusal[1], "udp", request, answer)
+        wrong += _wrong(broker, "udp", request, answer)
     return wrong
 
 
-async def _walk_udp(broker: Refusing) -> list[str]:
+async def walk_udp(broker: Refusing) -> list[str]:
     wrong = await _requests_by_udp(broker)
     for number in ("1", None):
         wrong += await _event_by_udp(broker, number)
     return wrong
 
 
-async def _open_udp(broker: Refusing) -> tuple[asyncio.DatagramTransport, Udp]:
+async def open_udp(broker: Refusing) -> tuple[asyncio.DatagramTransport, Udp]:
     host, _, port = broker.datagrams.address.rpartition(":")
     loop = asyncio.get_running_loop()
     return await loop.create_datagram_endpoint(Udp, remote_addr=(host, int(port)))
 
 
 async def _one_datagram(broker: Refusing, request: m.Message) -> bytes:
-    transport, peer = await _open_udp(broker)
+    transport, peer = await open_udp(broker)
     transport.sendto(write(request))
     answer = await asyncio.wait_for(peer.answers.get(), ANSWER_S)
     transport.close()
@@ -192,18 +233,16 @@ async def _one_datagram(broker: Refusing, request: m.Message) -> bytes:
 
 async def _event_by_udp(broker: Refusing, number: str | None) -> list[str]:
     """One without a number has no answer: that nothing was stored is seen in the log."""
-    transport, peer = await _open_udp(broker)
+    transport, peer = await open_udp(broker)
     with broker.allowing():
-        transport.sendto(write(_OFFER))
-        own_id = _own_id(await asyncio.wait_for(peer.answers.get(), ANSWER_S))
+        transport.sendto(write(OFFER))
+        known_as = own_id(await asyncio.wait_for(peer.answers.get(), ANSWER_S))
     before = broker.stored()
-    event = m.EventMessage(own_id, _EVENT, request_id=number)
+    event = m.EventMessage(known_as, EVENT, request_id=number)
     transport.sendto(write(event))
     wrong: list[str] = []
     if number is not None:
-        wrong = _wrong(
-            broker.refusal[1], "udp", event, await asyncio.wait_for(peer.answers.get(), ANSWER_S)
-        )
+        wrong = _wrong(broker, "udp", event, await asyncio.wait_for(peer.answers.get(), ANSWER_S))
     else:
         await asyncio.sleep(SILENCE_S)
         wrong = [f"udp: {event} was answered"] if not peer.answers.empty() else []
@@ -218,23 +257,31 @@ async def _requests_by_http(broker: Refusing) -> list[str]:
     wrong: list[str] = []
     for request in requests():
         for target in ("/gma", "/gma?role=producer", "/gma?role=consumer"):
-            status, answer = await post(broker, target, write(request))
-            found = _wrong(broker.refusal[1], f"POST {target}", request, answer or None)
-            wrong += found if status == 200 else [f"POST {target}: {status} for {request}"]
+            wrong += await _wrong_by_http(broker, target, request)
     return wrong
 
 
-async def _walk_http(broker: Refusing) -> list[str]:
+async def _wrong_by_http(broker: Refusing, target: str, asked: m.Message) -> list[str]:
+    """A credential that is not valid is refused before the message is read: not by a reply."""
+    way = f"POST {target}"
+    try:
+        status, answer = await post(broker, target, write(asked))
+    except CUT:
+        return _wrong(broker, way, asked, None)
+    if status != 200:
+        _note(broker, way, asked, answer, "" if status == 204 else f"[{code_in(answer.decode())}]")
+        is_refused = status == broker.refusal[0] and broker.refusal[1].encode() in answer
+        return [] if is_refused else [f"{way}: {status} for {asked}"]
+    return _wrong(broker, way, asked, answer or None)
+
+
+async def walk_gma(broker: Refusing) -> list[str]:
     wrong = await _requests_by_http(broker)
-    for number in ("1", None):
+    for number in () if broker.is_cut_off else ("1", None):
         with broker.allowing():
-            _, answer = await post(broker, "/gma", write(_OFFER))
-            event = m.EventMessage(_own_id(answer), _EVENT, request_id=number)
-        status, answer = await post(broker, "/gma", write(event))
-        if number is not None:
-            wrong += _wrong(broker.refusal[1], "POST /gma", event, answer)
-        elif status != broker.refusal[0] or broker.refusal[1].encode() not in answer:
-            wrong.append(f"POST /gma: {event} was answered with {status} {answer!r}")
+            _, answer = await post(broker, "/gma", write(OFFER))
+            event = m.EventMessage(own_id(answer), EVENT, request_id=number)
+        wrong += await _wrong_by_http(broker, "/gma", event)
     return wrong
 
 
@@ -242,12 +289,15 @@ async def post(
     broker: Refusing, target: str, body: bytes, credential: str = ""
 ) -> tuple[int, bytes]:
     """The status, and the message in the answer, of whichever form that is."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", broker.http.port)
+    reader, writer = await open_http(broker)
     head = f"POST {target} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: text/xml\r\n{credential}"
+    head += "".join(f"{name}: {value}\r\n" for name, value in broker.headers.items())
     writer.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)
     answered = b""
     while b"\r\n\r\n" not in answered or (b"octet-stream" in answered and b">" not in answered):
-        answered += await asyncio.wait_for(reader.read(1 << 16), ANSWER_S)
+        answered += (data := await asyncio.wait_for(reader.read(1 << 16), ANSWER_S))
+        if not data:
+            raise EOFError(answered)
     if b"octet-stream" not in answered:  # else it goes on if the consumer is subscribed
         answered += await asyncio.wait_for(reader.read(), ANSWER_S)
     writer.close()
@@ -260,7 +310,7 @@ async def post(
     return int(answered.split(b" ")[1]), content
 
 
-def _own_id(answer: bytes | None) -> str:
+def own_id(answer: bytes | None) -> str:
     assert answer is not None
     reply = read(answer)
     assert isinstance(reply, m.SubscribeReply)

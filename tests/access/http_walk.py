@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 
-from refusing import Refusing
+from refusing import CUT, NO_CONNECTION, SECRET, Refusing, Way
 
 from tocsin.drivers.http.publication import PUBLISHED
 from tocsin.drivers.http.request import METHODS
@@ -156,10 +157,26 @@ async def _ask(
     body: object = None,
     headers: dict[str, str] | None = None,
 ) -> tuple[int, str]:
-    own = {**broker.headers, **(headers or {})}
-    status, code = await ask(broker.http.port, method, target, body, own)
+    status, text = NO_CONNECTION
+    every = {**broker.headers, **(headers or {})}
+    with contextlib.suppress(*CUT):
+        status, text = await exchange(await open_http(broker), method, target, body, every)
+    code = code_in(text)
     broker.answers.append((f"{method} {target}", status, code))
+    if SECRET in text:
+        broker.shown.append(f"{method} {target}")
     return status, code
+
+
+async def open_http(broker: Refusing) -> Way:
+    """A connection, by which whoever is allowed that has asked who he is."""
+    with broker.first():
+        way = await broker.open(broker.http.address)
+        if broker.is_allowed_first:
+            kept = {**broker.headers, "connection": "keep-alive"}
+            status, text = await exchange(way, "GET", "/access/whoami", None, kept)
+            assert status == 200, text
+    return way
 
 
 async def ask(
@@ -171,8 +188,7 @@ async def ask(
 ) -> tuple[int, str]:
     """The status of one request, and the code of the problem that it was answered with."""
     status, text = await fetch(port, method, target, body, headers)
-    code = re.search(r'"code":"(T\d+)"', text)
-    return status, code[1] if code else ""
+    return status, code_in(text)
 
 
 async def fetch(
@@ -183,6 +199,18 @@ async def fetch(
     headers: dict[str, str] | None = None,
 ) -> tuple[int, str]:
     """The status of one request, and the body of the answer."""
+    way = await asyncio.open_connection("127.0.0.1", port)
+    return await exchange(way, method, target, body, headers)
+
+
+async def exchange(
+    way: Way,
+    method: str,
+    target: str,
+    body: object = None,
+    headers: dict[str, str] | None = None,
+) -> tuple[int, str]:
+    """The same by a connection that is open. It is closed unless the headers say otherwise."""
     data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     kind = "application/cloudevents+json" if body is _EVENT else "application/json"
     lines = {
@@ -193,11 +221,18 @@ async def fetch(
         **(headers or {}),
     }
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    reader, writer = way
     writer.write(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode() + data)
     answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
     length = re.search(rb"content-length: (\d+)", answered)
     expected = int(length[1]) if length and method != "HEAD" else 0
     text = await asyncio.wait_for(reader.readexactly(expected), 10) if expected else b""
-    writer.close()
-    return int(answered.split(b" ")[1]), text.decode()
+    if lines["connection"] != "keep-alive":
+        writer.close()
+    return int(answered.split(b" ")[1]), text.decode(errors="replace")
+
+
+def code_in(text: str) -> str:
+    """The code of the problem that this is."""
+    code = re.search(r'"code":"(T\d+)"', text)
+    return code[1] if code else ""

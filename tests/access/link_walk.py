@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import get_args
 
-from refusing import Refusing
+from refusing import CUT, NO_CONNECTION, Refusing
 
 from tocsin.access.session import internal
-from tocsin.errors import NotAllowed
+from tocsin.errors import PeerFailed
 from tocsin.event.event import Event
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.performer import TABLES
@@ -21,6 +22,7 @@ from tocsin.wire.link.codec import LinkMessage, LinkReader, encode
 NEIGHBOUR = "neighbour"
 ENOUGH_S = 10.0
 OF_THE_CONNECTION = {m.Heartbeat, m.HeartbeatReply}  # they ask for nothing but an echo
+PROOF, PROVEN = m.Heartbeat(7), m.HeartbeatReply(7)
 HELLO = m.Hello(m.PROTOCOL_VERSION, NEIGHBOUR, "log", m.DATA_FORMAT, "test", "instance")
 EVENT = m.Relayed(NEIGHBOUR, "log", 1, 1, 0, Event("e", "/s", "t", topic="a"))
 RESULT = d.Result(adv_id="a", broker=NEIGHBOUR, resource_id="r", attributes={}, as_of_ns=1)
@@ -70,6 +72,8 @@ LATER: tuple[LinkMessage, ...] = (
     d.Update("a", NEIGHBOUR, "r", RESULT, None),
 )
 
+Performed = Callable[[], Awaitable[None]]
+
 
 class Neighbour:
     """One connection to the broker, by hand."""
@@ -82,21 +86,25 @@ class Neighbour:
 
     @classmethod
     async def connect(cls, broker: Refusing) -> Neighbour:
-        host, _, port = broker.link.address.rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
+        return cls(*await broker.open(broker.link.address))
 
     @classmethod
     async def dialled(cls, broker: Refusing) -> Neighbour:
-        """The broker connects, as to a peer of its settings, but without their pauses."""
+        """The broker connects, as to a peer of its settings, but without their pauses. Raises
+        PeerFailed if it does not."""
         came: asyncio.Queue[Neighbour] = asyncio.Queue()
-        server = await asyncio.start_server(lambda *way: came.put_nowait(cls(*way)), "127.0.0.1", 0)
-        host, port = server.sockets[0].getsockname()[:2]
-        address, service = f"{host}:{port}", _service(broker)
+        server = await asyncio.start_server(
+            lambda *way: came.put_nowait(cls(*way)), "127.0.0.1", 0, ssl=broker.far_tls
+        )
+        port = server.sockets[0].getsockname()[1]
+        host = "127.0.0.1" if broker.far_tls is None else "localhost"
+        address, service = f"{host}:{port}", service_of(broker)
         connector = service._dialler._connector
-        await connector.connect(address, lambda transport: service._open(transport, address))
-        neighbour = await asyncio.wait_for(came.get(), ENOUGH_S)
-        server.close()
-        return neighbour
+        try:
+            await connector.connect(address, lambda transport: service._open(transport, address))
+            return await asyncio.wait_for(came.get(), ENOUGH_S)
+        finally:
+            server.close()
 
     def send(self, *messages: LinkMessage) -> None:
         self._writer.write(b"".join(map(encode, messages)))
@@ -114,12 +122,22 @@ class Neighbour:
         while await self.next() != wanted:
             pass
 
-    async def is_refused(self) -> bool:
-        """True if it is told that it may not, and is cut off."""
-        refusal: LinkMessage | None = None
-        while (message := await self.next()) is not None:
-            refusal = message
-        return isinstance(refusal, m.Refuse) and refusal.code == NotAllowed.code
+    async def is_refused(self, code: str, performed: Performed) -> bool:
+        """True if it is told that it may not, and is cut off. Without a code, if it is cut off
+        before anything was said."""
+        last: LinkMessage | None = None
+        with contextlib.suppress(*CUT):
+            for _ in range(2):  # the first shows that what came was read, the second what it did
+                self.send(PROOF)
+                while (message := await self.next()) != PROVEN:
+                    if message is None:
+                        raise EOFError
+                    last = message
+                    if not code:
+                        return False
+                await performed()
+            return False
+        return last is None if not code else isinstance(last, m.Refuse) and last.code == code
 
     async def shake_hands(self) -> None:
         """Until both sides have each other's tables."""
@@ -140,38 +158,58 @@ async def walk_dialled_link(broker: Refusing) -> list[str]:
     return await _walk(broker, Neighbour.dialled)
 
 
-async def _walk(broker: Refusing, connect: Callable[[Refusing], Awaitable[Neighbour]]) -> list[str]:
+Connect = Callable[[Refusing], Awaitable[Neighbour]]
+
+
+async def _walk(broker: Refusing, connect: Connect) -> list[str]:
     known = {*get_args(m.Message), *get_args(d.DiscoveryMessage)}
     assert {type(each) for each in LATER} == known - OF_THE_CONNECTION
+    if broker.is_cut_off:
+        return [type(each).__name__ for each in LATER if not await _is_cut(broker, connect, each)]
     not_refused: list[str] = []
-    for message in FIRST:
+    performed = service_of(broker)._performer.performed
+    for message in () if broker.is_allowed_first else FIRST:
         neighbour = await connect(broker)
         neighbour.send(message)
-        if not await neighbour.is_refused():
+        if not await neighbour.is_refused(broker.refusal[1], performed):
             not_refused.append(f"first {type(message).__name__}")
         neighbour.close()
     for message in LATER:
-        neighbour = await connect(broker)
         with broker.allowing():
+            neighbour = await connect(broker)
             await neighbour.shake_hands()
-            await _is_up(broker)
+            await is_up(broker)
         stored = broker.stored()
         neighbour.send(message)
-        if not await neighbour.is_refused() or broker.stored() != stored:
+        is_refused = await neighbour.is_refused(broker.refusal[1], performed)
+        if not is_refused or broker.stored() != stored:
             not_refused.append(type(message).__name__)
         neighbour.close()
-        await _forget(broker)
+        await forget(broker)
     return not_refused
 
 
-async def _is_up(broker: Refusing) -> None:
+async def _is_cut(broker: Refusing, connect: Connect, message: LinkMessage) -> bool:
+    """True if there is no connection for the message."""
+    assert broker.refusal == NO_CONNECTION
+    try:
+        neighbour = await connect(broker)
+        neighbour.send(HELLO, message)
+        is_cut = await neighbour.is_refused("", service_of(broker)._performer.performed)
+    except (*CUT, PeerFailed):
+        return True
+    neighbour.close()
+    return is_cut
+
+
+async def is_up(broker: Refusing) -> None:
     while _neighbour(broker) is None:
         await asyncio.sleep(0.001)
 
 
-async def _forget(broker: Refusing) -> None:
+async def forget(broker: Refusing) -> None:
     """So that what is stored afterwards is what was before."""
-    service, port, session = _service(broker), broker.app.port, internal("test")
+    service, port, session = service_of(broker), broker.app.port, internal("test")
     while _neighbour(broker) is not None:
         await asyncio.sleep(0.001)
     await service.forget(session, NEIGHBOUR)
@@ -180,10 +218,10 @@ async def _forget(broker: Refusing) -> None:
 
 
 def _neighbour(broker: Refusing) -> Connection | None:
-    known = _service(broker).neighbours.find(NEIGHBOUR)
+    known = service_of(broker).neighbours.find(NEIGHBOUR)
     return None if known is None else known.connection
 
 
-def _service(broker: Refusing) -> LinkService:
+def service_of(broker: Refusing) -> LinkService:
     assert broker.app.links is not None
     return broker.app.links.service

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 from unittest.mock import patch
 
 from tocsin.access.decision import Access, Action, Decide, DecidedBy, allow_all, deny_all
+from tocsin.access.policy.policy import Policy
 from tocsin.access.policy.rights import read_rule
 from tocsin.access.quotas.rules import QuotaRule
 from tocsin.access.session import BROKER, Session, internal
@@ -18,6 +20,7 @@ from tocsin.broker.recent.events import Recent
 from tocsin.config import load
 from tocsin.drivers import node as node_module
 from tocsin.drivers.application import Application
+from tocsin.drivers.broker_tls import BrokerTls, broker_tls, watch_certificates
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.frames.datagrams import DatagramListener
 from tocsin.drivers.frames.listener import FramesListener
@@ -43,9 +46,16 @@ from tocsin.services.link.identity import ids_of
 from tocsin.store.store import Store
 
 T = TypeVar("T")
+Way = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Meanwhile = Callable[[], contextlib.AbstractContextManager[None]]
 NOT_ALLOWED = (403, "T215")
 NOT_SIGNED_IN = (401, "T216")
+NO_CONNECTION = (0, "")  # TLS, or the listener, has ended it
+CUT = (ConnectionError, ssl.SSLError, EOFError)  # what is raised then
 ANY_PORT = "127.0.0.1:0"
+# What nobody may see who has no right to it.
+SECRET = "not-for-everybody"
+HIDDEN = Event("1", "/s", "t", topic="a/b", data=SECRET.encode(), datacontenttype="text/plain")
 # Each listener that a broker can have is open.
 OPEN = {
     "http.address": ANY_PORT,
@@ -73,7 +83,15 @@ class Refusing:
     refusal: tuple[int, str] = NOT_ALLOWED  # what every call is answered
     headers: dict[str, str] = field(default_factory=dict)  # that every request has: a credential
     security: bytes = b""  # the same, in each SOAP message where there are no requests
+    tls: ssl.SSLContext | None = None  # that of clients, with the certificate that they show
+    far_tls: ssl.SSLContext | None = None  # that of whom the broker connects to
+    meanwhile: Meanwhile | None = None  # how somebody is allowed something for a while
+    is_allowed_first: bool = False  # connections are made while that is so
+    is_allowing: bool = False  # now
+    is_cut_off: bool = False  # each connection is refused, or is so at its first request
     answers: list[tuple[str, int, str]] = field(default_factory=list)  # to all that was asked
+    shown: list[str] = field(default_factory=list)  # of those, the ones that SECRET was in
+    look: Callable[[], None] = lambda: None  # read files of certificates again
 
     @property
     def http(self) -> HttpListener:
@@ -111,10 +129,36 @@ class Refusing:
     def endpoints(self) -> list[Endpoint]:
         return rest_app.endpoints(self.rest, self.http.server)
 
+    async def open(self, address: str) -> Way:
+        """A connection, as a client makes it. Raises one of CUT."""
+        host, _, port = address.rpartition(":")
+        name = None if self.tls is None else "localhost"
+        return await asyncio.open_connection(host, int(port), ssl=self.tls, server_hostname=name)
+
+    @property
+    def policy(self) -> Policy:
+        return self.app.access_control.service.policy
+
+    def first(self) -> contextlib.AbstractContextManager[None]:
+        """Around the making of a connection, and what is asked by it before all else."""
+        return self.allowing() if self.is_allowed_first else contextlib.nullcontext()
+
     @contextlib.contextmanager
     def allowing(self) -> Iterator[None]:
-        """Meanwhile everybody may do everything."""
-        policy = self.app.access_control.service.policy
+        """Meanwhile everybody may do everything, unless that is to be allowed in another way."""
+        if self.is_allowing:
+            yield
+            return
+        self.is_allowing = True
+        try:
+            with (self.meanwhile or self._everybody)():
+                yield
+        finally:
+            self.is_allowing = False
+
+    @contextlib.contextmanager
+    def _everybody(self) -> Iterator[None]:
+        policy = self.policy
         rule = read_rule({"principal": "anonymous", "action": "*"}, "meanwhile", 0)
         self.decisions.append(allow_all)
         policy.set_rules([rule])
@@ -180,16 +224,18 @@ async def refusing(
     named = {**OPEN, "log.directory": str(directory), **(settings_of or {})}
     settings, _ = load(named, {})
     settings = replace(settings, access=replace(settings.access, quotas=quotas))
+    tls = broker_tls(settings) if settings.http.tls_certificate else BrokerTls(None, None, None)
     if settings_of is None:
         access = access or DecidedBy(decide_now)
     with patch.object(node_module, "Readers", RecordingReaders):
         app = Application(settings, Store.open(directory), Logger(), access=access)
-    soap = SoapServices(app)
+    reload = watch_certificates(tls, app)
+    soap = SoapServices(app, tls.peers)
     app.monitor = open_monitor(app.port, settings)
     ids = await ids_of(app.port)
     app.discovery = open_discovery(app.port, ids.broker, NO_ZONES)
     budget = ReceiveBudget(settings.limits.receiving_bytes_max, app.node.note)
-    app.links = links = Links(app.port, app.discovery, ids, settings, budget)
+    app.links = links = Links(app.port, app.discovery, ids, settings, budget, tls.links)
     rest = app.rest_context(Directory(app.port), app.performance_service())
     listeners: Listeners = {}
     ours = BuiltIn(rest, soap, links, app.node.rules.trusted)
@@ -203,13 +249,16 @@ async def refusing(
         for each in memory:
             each.start()
         await open_dialects(
-            DialectContext(app.port, settings, None, budget, note, ours, listeners=listeners)
+            DialectContext(
+                app.port, settings, tls.listeners, budget, note, ours, listeners=listeners
+            )
         )
         await links.start()
-        await app.port.publish(internal("test"), [Event("1", "/s", "t", topic="a/b")])
+        await app.port.publish(internal("test"), [HIDDEN])
         reads.clear()
-        yield Refusing(app, soap, rest, listeners, decisions, asked, reads)
+        yield Refusing(app, soap, rest, listeners, decisions, asked, reads, look=reload.look)
     finally:
+        reload.close()
         for each in memory:
             each.stop()
         app.node.stopping = True

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 
+from http_walk import open_http
 from lxml import etree
-from refusing import Refusing
+from refusing import CUT, SECRET, Refusing, Way
 
 from tocsin.drivers.http.listener import HttpListener
 from tocsin.services.soap.dispatcher import Dispatcher
@@ -82,9 +84,11 @@ def envelope(soap: str, namespace: str, name: str, to: str) -> bytes:
     ).encode()
 
 
-def _calls(dispatcher: Dispatcher, *, publishes: bool = True) -> Iterator[tuple[str, str, str]]:
+def _calls(
+    dispatcher: Dispatcher, *, publishes: bool = True, paths: tuple[str, ...] = PATHS
+) -> Iterator[tuple[str, str, str]]:
     """Each path with the operations that must be refused there."""
-    for path in PATHS:
+    for path in paths:
         for name in dispatcher.operations:
             if name not in OPEN or path in CLOSED:
                 yield path, *name
@@ -92,13 +96,28 @@ def _calls(dispatcher: Dispatcher, *, publishes: bool = True) -> Iterator[tuple[
             yield path, *EVENT
 
 
+def _paths(broker: Refusing) -> tuple[str, ...]:
+    """Where each call needs a connection of its own, and TLS takes long: one of them."""
+    return PATHS[:1] if broker.is_cut_off and broker.tls is not None else PATHS
+
+
 async def walk_soap(broker: Refusing) -> list[str]:
     """By HTTP, in both versions of SOAP: the operations that were not refused as they should be."""
     found = await walk_operations(
-        broker.soap.dispatcher, broker.http, code=broker.refusal[1], headers=broker.headers
+        broker.soap.dispatcher,
+        broker.http,
+        code=broker.refusal[1],
+        headers=broker.headers,
+        opened=partial(open_http, broker),
+        paths=_paths(broker),
     )
-    broker.answers += [(each, 200, _code_in(each)) for each in found]
+    _note(broker, found)
     return found
+
+
+def _note(broker: Refusing, found: list[str]) -> None:
+    broker.answers += [(each, 200, _code_in(each)) for each in found]
+    broker.shown += [each for each in found if SECRET in each]
 
 
 async def walk_operations(
@@ -108,42 +127,83 @@ async def walk_operations(
     publishes: bool = True,
     code: str = CODE,
     headers: dict[str, str] | None = None,
+    opened: Callable[[], Awaitable[Way]] | None = None,
+    paths: tuple[str, ...] = PATHS,
 ) -> list[str]:
-    """`publishes`: what is no operation of a specification is an event there."""
-    refused, extra = f'code="{code}"'.encode(), headers or {}
+    """`publishes`: what is no operation of a specification is an event there. Without a `code` it
+    is the end of the connection that refuses."""
+    extra = headers or {}
     wrong: list[str] = []
-    way = await asyncio.open_connection("127.0.0.1", listener.port)
-    for path, namespace, name in _calls(dispatcher, publishes=publishes):
+    connect = opened or partial(asyncio.open_connection, "127.0.0.1", listener.port)
+    way: Way | None = None
+    for path, namespace, name in _calls(dispatcher, publishes=publishes, paths=paths):
         for soap in names.SOAP_NAMESPACES:
             message = envelope(soap, namespace, name, f"http://{listener.address}{path}")
-            if refused not in (answer := await _post(*way, path, soap, message, extra)):
+            try:
+                way = way or await connect()
+                answer = await _post(*way, path, soap, message, extra)
+            except CUT:
+                answer, way = b"", None
+            if len(paths) == 1:  # each by its own
+                way = None
+            if not _is_refused(answer, code):
                 wrong.append(f"{path} {namespace} {name}: {answer.decode()}")
-    way[1].close()
+    if way is not None:
+        way[1].close()
     return wrong
+
+
+def _is_refused(answer: bytes, code: str) -> bool:
+    """By a fault; or by a problem, where it is the connection that is refused."""
+    found = (f'code="{code}"'.encode(), f'"code":"{code}"'.encode())
+    return any(each in answer for each in found) if code else answer == b""
 
 
 async def walk_soap_tcp(broker: Refusing) -> list[str]:
     """By SOAP.TCP. Where nothing is answered, the answer to the next message shows it."""
     wrong: list[str] = []
-    host, _, port = broker.soap_tcp.address.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    decoder = Decoder(DimeLimits(1 << 20, 100))
     last = envelope("1.2", names.WSMID, "Identify", "soap.tcp://x/soap")
-    for path, namespace, name in _calls(broker.soap.dispatcher):
+    way: Way | None = None
+    for path, namespace, name in _calls(broker.soap.dispatcher, paths=_paths(broker)):
         message = envelope("1.2", namespace, name, f"soap.tcp://x{path}")
         if broker.security:
             message = etree.tostring(with_security(message, [broker.security]))
-        writer.write(envelope_message("1.2", message) + envelope_message("1.2", last))
-        answers: list[bytes] = []
-        while not answers or b"IdentifyResponse" not in answers[-1]:
-            while (found := decoder.next_message()) is None:
-                decoder.receive(await asyncio.wait_for(reader.read(1 << 16), 10))
-            answers.append(read_envelope_message(found)[1])
-        if f'code="{broker.refusal[1]}"'.encode() not in answers[0]:
-            wrong.append(f"{path} {namespace} {name}: {answers[0].decode()}")
-    writer.close()
-    broker.answers += [(each, 200, _code_in(each)) for each in wrong]
+        try:
+            way = way or await _open_soap_tcp(broker, last)
+            answer = await _answer_by_soap_tcp(way, message, last)
+        except CUT:
+            answer, way = b"", None
+        if not _is_refused(answer, broker.refusal[1]):
+            wrong.append(f"{path} {namespace} {name}: {answer.decode()}")
+    if way is not None:
+        way[1].close()
+    _note(broker, wrong)
     return wrong
+
+
+async def _open_soap_tcp(broker: Refusing, first: bytes) -> Way:
+    with broker.first():
+        way = await broker.open(broker.soap_tcp.address)
+        if broker.is_allowed_first:
+            await _answer_by_soap_tcp(way, first, first)
+    return way
+
+
+async def _answer_by_soap_tcp(way: Way, message: bytes, last: bytes) -> bytes:
+    """The first of the answers to the two."""
+    reader, writer = way
+    writer.write(envelope_message("1.2", message) + envelope_message("1.2", last))
+    decoder = Decoder(DimeLimits(1 << 20, 100))
+    wanted = 2 if message == last else 1
+    answers: list[bytes] = []
+    while sum(b"IdentifyResponse" in each for each in answers) < wanted:
+        while (found := decoder.next_message()) is None:
+            data = await asyncio.wait_for(reader.read(1 << 16), 10)
+            if not data:
+                raise EOFError("the connection has ended")
+            decoder.receive(data)
+        answers.append(read_envelope_message(found)[1])
+    return answers[0]
 
 
 async def answer_to(broker: Refusing, namespace: str, name: str) -> bytes:

@@ -6,10 +6,10 @@ import asyncio
 import json
 from dataclasses import dataclass
 
-from http_walk import BODIES, CODE
-from refusing import Refusing
+from http_walk import BODIES, code_in
+from refusing import SECRET, Refusing
 from wsproto import ConnectionType, WSConnection
-from wsproto.events import AcceptConnection, Request, TextMessage
+from wsproto.events import AcceptConnection, CloseConnection, Request, TextMessage
 
 from tocsin.services.blackboard.socket import Command
 
@@ -23,32 +23,41 @@ COMMANDS: dict[str, object] = {
 }
 OPEN = {"unsubscribe": "it ends what this very socket has subscribed to"}
 MODIFIERS = ("after", "ref")  # they ask for nothing by themselves
+SOCKETS = {"/events/socket", "/blackboard/socket"}
+ENDED = "closed: the right or the credential that it was opened with has ended"
 
 
 async def walk_sockets(broker: Refusing) -> list[str]:
     """The messages that were not refused as they should be."""
+    assert {path for path in broker.http.long_lived if path.endswith("/socket")} == SOCKETS
     wrong: list[str] = []
     for name in Command.__struct_fields__:
         if name not in MODIFIERS:
             answer = await answer_in_socket(broker, "/blackboard/socket", COMMANDS[name])
-            if (CODE in answer) == (name in OPEN):
+            if (code_in(answer) == broker.refusal[1]) == (name in OPEN):
                 wrong.append(f"/blackboard/socket {name}: {answer}")
     answer = await answer_in_socket(broker, "/events/socket", BODIES["POST /events"])
-    return wrong if CODE in answer else [*wrong, f"/events/socket: {answer}"]
+    # It reads the log from the start: so it is closed as soon as it may not.
+    is_refused = answer == ENDED or code_in(answer) == broker.refusal[1]
+    return wrong if is_refused else [*wrong, f"/events/socket: {answer}"]
 
 
 async def answer_in_socket(broker: Refusing, path: str, message: object) -> str:
     """The answer to a message in a socket that was opened while that was allowed."""
     with broker.allowing():
-        socket = await _Socket.open(broker.http.port, path)
+        socket = await _Socket.open(broker, path)
     socket.send(json.dumps(message))
     try:
-        return await asyncio.wait_for(socket.text(), ANSWER_S)
+        answer = await asyncio.wait_for(socket.text(), ANSWER_S)
     finally:
         socket.writer.close()
         async with asyncio.timeout(ANSWER_S):
             while broker.app.node.broker.streams_open:  # until the broker knows that we left
                 await asyncio.sleep(0.01)
+    broker.answers.append((f"{path} {message}", 200, code_in(answer)))
+    if SECRET in answer:
+        broker.shown.append(path)
+    return answer
 
 
 @dataclass
@@ -58,10 +67,12 @@ class _Socket:
     protocol: WSConnection
 
     @classmethod
-    async def open(cls, port: int, path: str) -> _Socket:
-        way = await asyncio.open_connection("127.0.0.1", port)
+    async def open(cls, broker: Refusing, path: str) -> _Socket:
+        way = await broker.open(broker.http.address)
         socket = cls(*way, WSConnection(ConnectionType.CLIENT))
-        socket.writer.write(socket.protocol.send(Request(host="127.0.0.1", target=path)))
+        shown = [(name.encode(), value.encode()) for name, value in broker.headers.items()]
+        asked = Request(host="127.0.0.1", target=path, extra_headers=shown)
+        socket.writer.write(socket.protocol.send(asked))
         opened = await asyncio.wait_for(socket._event(), ANSWER_S)
         assert isinstance(opened, AcceptConnection), opened
         return socket
@@ -70,7 +81,10 @@ class _Socket:
         self.writer.write(self.protocol.send(TextMessage(data=text)))
 
     async def text(self) -> str:
+        """The next message, or why there will be none."""
         found = await self._event()
+        if isinstance(found, CloseConnection):
+            return f"closed: {found.reason}"
         assert isinstance(found, TextMessage), found
         return found.data
 

@@ -1,32 +1,41 @@
-"""The walk over every operation, with real credentials: without one, with one that gives no right,
-with one that is over, and with the right one. The operations come from the tables of the handlers.
-"""
+"""The walk over every operation with tokens, and without any credential: with none, with one that
+gives no right, rights elsewhere or every right, that is not valid, or is over by the time it is
+used. The operations come from the tables of the handlers. With certificates it is walked in
+`test_certificates_walk.py`."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 import uvloop
-from frames_walk import walk_requests
+from frames_conversation import Datagrams, converse
+from frames_walk import Tcp, walk_frames, walk_gma, walk_requests
 from http_walk import OPEN as OPEN_PATHS
-from http_walk import example_of, walk_http
+from http_walk import ask, example_of, walk_http
 from pegasus_walk import walk_pegasus
 from refusing import NOT_ALLOWED, NOT_SIGNED_IN, Refusing, Walk, refusing
+from site_clients import (
+    BAD_TOKENS,
+    ELSEWHERE_RIGHT,
+    ENDS,
+    REQUIRED,
+    check_answers,
+    nothing_happened,
+    sign_in,
+    sign_in_for_a_while,
+)
 from soap_walk import walk_soap, walk_soap_tcp
+from sockets_walk import walk_sockets
 
-from tocsin.access.policy.rights import EVERY_RIGHT, Right, read_right
-from tocsin.access.policy.tokens import Token, hash_of, token_text
-from tocsin.wire.wss.write import username_token
+from tocsin.access.policy.rights import EVERY_RIGHT, read_rule
+from tocsin.drivers.http.rest.endpoint import Open
 
-# The walk shows one credential that is not valid more often than anybody may.
-REQUIRED: dict[str, object] = {"auth.mode": "required", "auth.failed_sign_ins_max": 10_000}
-SECRET = "s" * 43
 # Where a client can show a token. Elsewhere it is who its certificate says, or nobody.
-BY_TOKEN = (walk_http, walk_soap, walk_soap_tcp)
-WITHOUT = (walk_requests, walk_pegasus)
+BY_TOKEN = (walk_http, walk_gma, walk_soap, walk_soap_tcp)
+BY_HEADER = (walk_http, walk_gma, walk_soap, walk_sockets)
+WITHOUT = (walk_requests, walk_frames, walk_pegasus, walk_sockets)
 
 
 def run(directory: Path, script: Callable[[Refusing], Awaitable[None]]) -> None:
@@ -35,37 +44,6 @@ def run(directory: Path, script: Callable[[Refusing], Awaitable[None]]) -> None:
             await script(broker)
 
     uvloop.run(main())
-
-
-def sign_in(broker: Refusing, *rights: Right, **also: object) -> Token:
-    """All requests carry this token from now on."""
-    token = Token("a" * 24, "ann", hash_of(SECRET), 0, rights=rights or None)
-    token = msgspec.structs.replace(token, **also)
-    broker.app.access_control.service.policy.set_token(token)
-    broker.headers["authorization"] = f"Bearer {token_text(token.id, SECRET)}"
-    broker.security = username_token(token.principal, token_text(token.id, SECRET))
-    return token
-
-
-# What everybody who is signed in may learn: of himself.
-OWN = ("/access/tokens", "/access/rules", "/access/check", "/access/quotas")
-
-
-def _is_own(broker: Refusing, answered: str) -> bool:
-    """Answered, as it should be, to somebody who is signed in."""
-    method, _, rest = answered.partition(" ")
-    path, _, answer = rest.partition(":")
-    is_own = method in ("GET", "HEAD") and path.partition("?")[0] in OWN and answer.strip() == "200"
-    has_none = answered == "DELETE /access/tokens/x: 404 T218"
-    return (is_own or has_none) and broker.refusal == NOT_ALLOWED
-
-
-async def nothing_happened(broker: Refusing, walk: Walk) -> None:
-    before = broker.stored()
-
-    assert [each for each in await walk(broker) if not _is_own(broker, each)] == []
-    assert broker.stored() == before
-    assert broker.reads == []
 
 
 @pytest.mark.parametrize("walk", [*BY_TOKEN, *WITHOUT])
@@ -77,7 +55,7 @@ def test_without_a_credential_nothing_is_done(walk: Walk, tmp_path: Path) -> Non
     run(tmp_path, script)
 
 
-@pytest.mark.parametrize("walk", BY_TOKEN)
+@pytest.mark.parametrize("walk", [*BY_TOKEN, walk_sockets])
 def test_with_a_credential_that_has_no_right_nothing_is_done(walk: Walk, tmp_path: Path) -> None:
     async def script(broker: Refusing) -> None:
         sign_in(broker)
@@ -88,29 +66,39 @@ def test_with_a_credential_that_has_no_right_nothing_is_done(walk: Walk, tmp_pat
 
 
 @pytest.mark.parametrize("walk", BY_TOKEN)
-@pytest.mark.parametrize("over", [{"revoked_ns": 1}, {"expires_ns": 1}, {"hash": b"other"}])
+@pytest.mark.parametrize("what", BAD_TOKENS)
 def test_with_a_credential_that_is_not_valid_nothing_is_done(
-    walk: Walk, over: dict[str, object], tmp_path: Path
+    walk: Walk, what: str, tmp_path: Path
 ) -> None:
     async def script(broker: Refusing) -> None:
-        sign_in(broker, EVERY_RIGHT, **over)
-        broker.refusal = NOT_SIGNED_IN
+        sign_in(broker, EVERY_RIGHT, **BAD_TOKENS[what])
+        broker.refusal, broker.is_cut_off = NOT_SIGNED_IN, True
         await nothing_happened(broker, walk)
 
     run(tmp_path, script)
 
 
-@pytest.mark.parametrize("walk", BY_TOKEN)
-def test_with_the_right_to_other_topics_nothing_is_published_or_read(
-    walk: Walk, tmp_path: Path
+@pytest.mark.parametrize("walk", BY_HEADER)
+@pytest.mark.parametrize("how", ENDS)
+def test_with_a_credential_that_is_over_by_then_nothing_is_done(
+    walk: Walk, how: str, tmp_path: Path
 ) -> None:
     async def script(broker: Refusing) -> None:
-        before = broker.stored()
-        sign_in(broker, read_right({"action": "*", "topic": "elsewhere/**"}, 0))
+        sign_in_for_a_while(broker, how)
+        await nothing_happened(broker, walk)
+
+    run(tmp_path, script)
+
+
+@pytest.mark.parametrize("walk", [*BY_TOKEN, walk_sockets])
+def test_with_rights_elsewhere_nothing_is_published_or_shown(walk: Walk, tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        head, *_ = broker.stored()
+        sign_in(broker, ELSEWHERE_RIGHT)
         await walk(broker)
 
-        head, *_ = before
         assert broker.stored()[0] == head
+        assert broker.shown == []
 
     run(tmp_path, script)
 
@@ -121,29 +109,63 @@ def test_with_every_right_everything_is_answered(walk: Walk, tmp_path: Path) -> 
         sign_in(broker, EVERY_RIGHT)
         await walk(broker)
 
-        assert len(broker.answers) > 50
-        refused = [each for each in broker.answers if each[2] in ("T215", "T216")]
-        assert refused == []
+        check_answers(broker, walk)
 
     run(tmp_path, script)
 
 
-def test_what_is_open_is_open_without_a_credential_and_with_a_wrong_one(tmp_path: Path) -> None:
+def test_what_is_open_is_open_without_a_credential_and_not_with_a_wrong_one(tmp_path: Path) -> None:
+    """Whoever shows one that is no good learns that, also where none is needed."""
+
     async def script(broker: Refusing) -> None:
-        from http_walk import ask
-
-        open_to_get = [
-            path
-            for path in OPEN_PATHS
-            if path != "/access/whoami" and any(e.path == path and e.method == "GET" for e in all_)
+        opened = [each for each in broker.endpoints() if isinstance(each.access, Open)]
+        targets = [
+            example_of(each.path)
+            for each in opened
+            if each.method == "GET" and each.path != "/access/whoami"
         ]
-        for path in open_to_get:
-            status, code = await ask(broker.http.port, "GET", example_of(path))
-            assert code not in ("T215", "T216"), (path, status)
+        assert {each.path for each in opened} == set(OPEN_PATHS)
+        wrong = {"authorization": "Bearer wrong"}
+        for target in targets:
+            status, code = await ask(broker.http.port, "GET", target)
+            assert code not in ("T215", "T216"), (target, status)
+            refused = await ask(broker.http.port, "GET", target, headers=wrong)
+            assert refused == NOT_SIGNED_IN, target
 
-    async def with_endpoints(broker: Refusing) -> None:
-        all_.extend(broker.endpoints())
-        await script(broker)
+    run(tmp_path, script)
 
-    all_: list[object] = []
-    run(tmp_path, with_endpoints)
+
+# Performance events by UDP, and by TCP without TLS, carry no credential.
+
+
+@pytest.mark.parametrize("way", ["tcp", "udp"])
+def test_what_carries_no_credential_may_do_what_a_rule_gives_to_anonymous(
+    way: str, tmp_path: Path
+) -> None:
+    """Without the rule, nothing: the first test here."""
+
+    async def script(broker: Refusing) -> None:
+        broker.policy.set_rules([read_rule({"principal": "anonymous", "action": "*"}, "1", 0)])
+        if way == "udp":
+            await converse(await Datagrams.connect(broker), await Datagrams.connect(broker))
+        else:
+            address = broker.frames.address
+            await converse(await Tcp.connect(address), await Tcp.connect(address))
+
+    run(tmp_path, script)
+
+
+def test_what_a_rule_gives_to_anonymous_is_all_that_it_gives(tmp_path: Path) -> None:
+    rule = {"principal": "anonymous", "action": "*", "topic": "elsewhere/**"}
+
+    async def script(broker: Refusing) -> None:
+        broker.policy.set_rules([read_rule(rule, "1", 0)])
+        head, *_ = broker.stored()
+        await walk_requests(broker)
+
+        assert broker.stored()[0] == head
+        assert broker.shown == []
+        others = [each for each in broker.answers if "SubscribeRequest" in each[0]]
+        assert {code for _, _, code in others} == {"", "T216"}  # to offer events it needs another
+
+    run(tmp_path, script)

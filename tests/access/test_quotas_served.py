@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from frames_walk import _event_by_udp, _events_by_tcp
-from frames_walk import _walk_http as walk_gma
+from frames_walk import _event_by_udp, _events_by_tcp, walk_gma
 from http_walk import BODIES, ask
 from refusing import Refusing, refusing
 from soap_walk import answer_to

@@ -12,8 +12,11 @@ never covered. For simple ones covering is transitive, so two entries never leav
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import itemgetter
+from types import MappingProxyType
 
 from tocsin.event.filter import Filter
 from tocsin.event.topic import TopicPattern
@@ -26,7 +29,7 @@ PATTERNS_MAX = 8  # of topics in one conjunction: more are not compared exactly
 
 AccessKey = tuple[object, ...]
 _ANYTHING: AccessKey = ()
-_NOWHERE: Mapping[str, int] = {}
+_NOWHERE: Mapping[str, int] = MappingProxyType({})
 # Compared in vain for one entry, which takes some milliseconds. A cover that is not found costs
 # messages and nothing else.
 MISSES_MAX = 1_000
@@ -50,7 +53,21 @@ class Entry:
     # Empty in most rows, of which there may be a million: no objects of their own then.
     reached: Mapping[str, int] = field(default_factory=lambda: _NOWHERE)
     """Brokers where it holds, this one aside, and when that was first heard here."""
-    unheard: frozenset[str] = frozenset()  # neighbours sent it that have not answered yet
+    unheard: AbstractSet[str] = frozenset()  # neighbours sent it that have not answered yet
+
+    def add_reached(self, brokers: Iterable[str], now_ns: int) -> None:
+        if not isinstance(self.reached, dict):
+            self.reached = {}
+        self.reached.update(dict.fromkeys(brokers, now_ns))
+
+    def sent_to(self, neighbour: str) -> None:
+        if not isinstance(self.unheard, set):
+            self.unheard = set()
+        self.unheard.add(neighbour)
+
+    def heard_from(self, neighbour: str) -> None:
+        if isinstance(self.unheard, set):
+            self.unheard.discard(neighbour)
 
     @property
     def goes_nowhere(self) -> bool:
@@ -63,13 +80,21 @@ class Entry:
 
 
 def entry_of(key: EntryKey, text: str, wanted: Filter, hop: str) -> Entry:
+    return Entry(key, text, wanted, hop, *_shape_of(wanted))
+
+
+@lru_cache(maxsize=4_096)
+def _shape_of(
+    wanted: Filter,
+) -> tuple[tuple[Region, ...] | None, tuple[Region, ...], tuple[AccessKey, ...]]:
+    """`inner`, `outer` and `access` of its entries: the same few filters are in most of them."""
     inner = inhabited_regions(wanted)
     if inner is None or not all(map(_is_simple, inner)):
-        return Entry(key, text, wanted, hop)
+        return None, (), ()
     # One that covers it covers the first of its regions too. A filter that can never match is
     # covered by everything; nobody needs to be told of it.
     access = _access_keys(inner[0]) if inner else ()
-    return Entry(key, text, wanted, hop, inner, regions(wanted) or (), access)
+    return inner, regions(wanted) or (), access
 
 
 def _is_simple(region: Region) -> bool:

@@ -63,7 +63,7 @@ def receive_behind(
     state.reach.change(link.neighbour, added, ())
     state.ways_changed([*added, *removed])
     named(state, link, added)
-    not_behind(link, removed)
+    not_behind(state, link, removed)
     state.displaced.update(removed)
     state.add_behind(link.neighbour, added)
     if link.phase is Phase.COMPLETE:
@@ -74,23 +74,24 @@ def receive_behind(
 
 def arrived(state: RouterState, brokers: Iterable[str]) -> None:
     """These brokers are reached through a neighbour now."""
-    here = [broker for broker in brokers if state.reach.way_to(broker) is not None]
-    state.touched.update(dict.fromkeys(here))
+    here = {broker: None for broker in brokers if state.reach.way_to(broker) is not None}
+    state.touched.update(here)
     for broker in here:
         state.set_forgotten(broker, None)
     if here:
         for neighbour in list(state.neighbours):
             if state.is_down(neighbour):
-                _hand_over(state, neighbour, set(here))
+                _hand_over(state, neighbour, here.keys())
             else:
-                _hand_over_from_connected(state, neighbour, set(here))
+                _hand_over_from_connected(state, neighbour, here.keys())
     state.advertisements.choose_again()
     state.subscriptions.choose_again()
 
 
 def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> None:
     """What is kept for a neighbour that is away, and is reached in another way by now, goes."""
-    moved = sorted(broker for broker in state.behind_or_lost(neighbour) if broker in here)
+    known = state.behind_or_lost(neighbour)
+    moved = sorted(broker for broker in here if broker in known)
     state.remove_behind(neighbour, moved)
     for key in _keys_of(state, ADVERTISEMENTS, neighbour, here):
         state.take(ADVERTISEMENTS, neighbour, key)
@@ -121,9 +122,8 @@ def _hand_over(state: RouterState, neighbour: str, here: Collection[str]) -> Non
 def _hand_over_from_connected(state: RouterState, neighbour: str, here: Collection[str]) -> None:
     """These were behind a neighbour that is connected, and are elsewhere. It hands over what it
     has; what is still on its way there would not come back from it."""
-    there = state.reach.behind(neighbour)
-    lost = [broker for broker in state.behind_or_lost(neighbour) if broker not in there]
-    moved = sorted(broker for broker in lost if broker in here)
+    there, known = state.reach.behind(neighbour), state.behind_or_lost(neighbour)
+    moved = sorted(broker for broker in here if broker in known and broker not in there)
     state.remove_behind(neighbour, moved)
     for broker in moved:
         _hand_over_covered(state, neighbour, broker, ())

@@ -16,6 +16,7 @@ from tocsin.overlay.routing.links import (
     too_many_brokers,
     twice_error,
 )
+from tocsin.overlay.routing.places import forget_link
 from tocsin.overlay.routing.proofs import is_proved, not_proved, proof_of
 from tocsin.overlay.routing.room import take_brokers
 from tocsin.overlay.routing.state import Neighbour, RouterState
@@ -123,6 +124,7 @@ def drop(state: RouterState, link: Link, now_ns: int) -> None:
     if state.link_of.get(neighbour) is not link:
         return
     del state.link_of[neighbour]
+    forget_link(state, link)
     departures.left(state, neighbour, now_ns)
 
 

@@ -69,6 +69,8 @@ class Link:
     places_missing: dict[str, frozenset[str]] = field(default_factory=dict)
     """For each broker behind the neighbour that has said so: of this broker and those in
     `sent_behind`, the ones whose place it has not said to have on its disk."""
+    places_lacking: set[str] = field(default_factory=set)
+    """The brokers behind the neighbour that have not said so of all these places."""
     places_held: list[tuple[frozenset[str], frozenset[str]]] = field(default_factory=list)
     """Brokers behind the neighbour, and those that have their places on disk: to be sent."""
     # The filter of each as text; None for one that is gone, and withdrawn when no cycle is left.

@@ -26,17 +26,30 @@ def send_touched_places(state: RouterState) -> None:
             if not any(each.table == "advertisements" for each in link.remaining):
                 send_places(state, link, touched)
     state.places_told(touched)
-    for link in state.up_links(Phase.COMPLETE):
-        if link.places_held and all(
-            each is link or _has_all(state, each) for each in state.up_links(Phase.COMPLETE)
-        ):
-            _send_held(state, link)
+    if len(state.lacking_places) < 2:
+        for number in sorted(state.holding_places):
+            if state.lacking_places <= {number}:
+                _send_held(state, number)
 
 
 def send_all_held(state: RouterState) -> None:
     """Waits no longer for those that have not answered."""
-    for link in state.up_links(Phase.COMPLETE):
-        _send_held(state, link)
+    for number in sorted(state.holding_places):
+        _send_held(state, number)
+
+
+def note_lacking(state: RouterState, link: Link) -> None:
+    """Whether all behind the neighbour have every place may be another thing now."""
+    if link.places_lacking and link.phase is Phase.COMPLETE:
+        state.lacking_places.add(link.number)
+    else:
+        state.lacking_places.discard(link.number)
+
+
+def forget_link(state: RouterState, link: Link) -> None:
+    """It has ended."""
+    state.lacking_places.discard(link.number)
+    state.holding_places.pop(link.number, None)
 
 
 def send_places(state: RouterState, link: Link, brokers: Iterable[str]) -> None:
@@ -58,7 +71,8 @@ def send_places(state: RouterState, link: Link, brokers: Iterable[str]) -> None:
     if added or removed:
         state.effects.append(Send(link.number, Behind(added, tuple(removed))))
         for there, missing in link.places_missing.items():
-            link.places_missing[there] = (missing - set(removed)) | fresh
+            _set_missing(link, there, (missing - set(removed)) | fresh)
+        note_lacking(state, link)
         _take_back(link, at=removed)
         state.places_told(fresh)
         if link.phase is Phase.COMPLETE:
@@ -69,14 +83,18 @@ def say_kept(state: RouterState, link: Link, brokers: Collection[str]) -> None:
     """Where these brokers are, as the neighbour has said, is saved: here, and by those behind this
     broker that knew of them before, and have said so."""
     own = state.own.broker
+    link.places_lacking.update(each for each in brokers if link.places_missing.get(each) != _NONE)
+    note_lacking(state, link)
     _hold(state, link, [broker for broker in brokers if broker != own], [own])
     _pass_on_known(state, link, brokers, link.sent_behind)
 
 
-def not_behind(link: Link, brokers: Collection[str]) -> None:
+def not_behind(state: RouterState, link: Link, brokers: Collection[str]) -> None:
     """The neighbour says that these are not behind it any more."""
     for broker in brokers:
         link.places_missing.pop(broker, None)
+        link.places_lacking.discard(broker)
+    note_lacking(state, link)
     _take_back(link, brokers=brokers)
 
 
@@ -84,13 +102,17 @@ def receive_kept(state: RouterState, link: Link, brokers: Iterable[str], at: Ite
     """The neighbour says it of itself, or passes it on of brokers behind it. What was not told to
     it, or is not behind it, does not count."""
     behind = state.reach.behind(link.neighbour)
-    named, told = frozenset(brokers), _told(state, link)
+    named, told = frozenset(brokers), _NONE
     news: dict[frozenset[str], list[str]] = {}
     for there in at:
         if there in behind:
-            missing = link.places_missing.get(there, told)
-            link.places_missing[there] = missing - named
+            missing = link.places_missing.get(there)
+            if missing is None:
+                told = told or _told(state, link)
+                missing = told
+            _set_missing(link, there, missing - named)
             news.setdefault(missing & named, []).append(there)
+    note_lacking(state, link)
     for fresh, those in news.items():
         if fresh:
             state.displaced.update(those)  # what is covered is looked at again, for these
@@ -111,18 +133,37 @@ def _link_to(state: RouterState, broker: str) -> Link | None:
     return None if way is None else state.link_of.get(way)
 
 
+def _set_missing(link: Link, there: str, missing: frozenset[str]) -> None:
+    link.places_missing[there] = missing or _NONE
+    if missing:
+        link.places_lacking.add(there)
+    else:
+        link.places_lacking.discard(there)
+
+
 def _told(state: RouterState, link: Link) -> frozenset[str]:
     """The brokers of which the neighbour knows that they are on this side."""
     return frozenset((state.own.broker, *link.sent_behind))
 
 
+def _told_of(state: RouterState, link: Link, brokers: frozenset[str]) -> frozenset[str]:
+    """Those of these of which it knows that."""
+    if len(brokers) > len(link.sent_behind):
+        return brokers & _told(state, link)
+    own, sent = state.own.broker, link.sent_behind
+    return frozenset(each for each in brokers if each == own or each in sent)
+
+
 def _pass_on(
     state: RouterState, source: Link, brokers: Collection[str], at: Collection[str]
 ) -> None:
-    for link in state.up_links(Phase.COMPLETE):
-        if link is not source:
-            behind = state.reach.behind(link.neighbour)
-            there = [broker for broker in brokers if broker in behind]
+    by_way: dict[str, list[str]] = {}
+    for broker in brokers:
+        for way in state.reach.ways(broker):
+            by_way.setdefault(way, []).append(broker)
+    for way, there in by_way.items():
+        link = state.link_of.get(way)
+        if link is not None and link is not source and link.phase is Phase.COMPLETE:
             _hold(state, link, there, [each for each in at if each in link.sent_behind])
 
 
@@ -138,16 +179,10 @@ def _pass_on_known(
         missing = None if source is None else source.places_missing.get(there)
         if source is not None and missing is not None:
             if source.number not in told:
-                told[source.number] = named & _told(state, source)
+                told[source.number] = _told_of(state, source, named)
             known.setdefault(told[source.number] - missing, []).append(there)
     for kept, those in known.items():
         _hold(state, link, kept, those)
-
-
-def _has_all(state: RouterState, link: Link) -> bool:
-    """True if all behind the neighbour have said so of all places on this side."""
-    missing = link.places_missing
-    return all(missing.get(broker) == _NONE for broker in state.reach.behind(link.neighbour))
 
 
 def _hold(state: RouterState, link: Link, brokers: Iterable[str], at: Iterable[str]) -> None:
@@ -156,6 +191,7 @@ def _hold(state: RouterState, link: Link, brokers: Iterable[str], at: Iterable[s
     kept = (frozenset(brokers), frozenset(at))
     if all(kept) and state.options.report_reached:
         link.places_held.append(kept)
+        state.holding_places[link.number] = link
 
 
 def _take_back(link: Link, *, brokers: Collection[str] = (), at: Collection[str] = ()) -> None:
@@ -164,7 +200,8 @@ def _take_back(link: Link, *, brokers: Collection[str] = (), at: Collection[str]
         link.places_held = [each for each in held if all(each)]
 
 
-def _send_held(state: RouterState, link: Link) -> None:
+def _send_held(state: RouterState, number: int) -> None:
+    link = state.holding_places.pop(number)
     held, link.places_held = link.places_held, []
     by_brokers: dict[frozenset[str], frozenset[str]] = {}
     for brokers, at in held:

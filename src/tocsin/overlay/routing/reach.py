@@ -89,6 +89,10 @@ class Reach:
             if len(ways) > 1 or each == self._broker:
                 self._double[each] = None
 
+    def ways(self, broker: str) -> Iterable[str]:
+        """The neighbours behind which the broker is."""
+        return self._ways.get(broker, ())
+
     def way_to(self, broker: str) -> str | None:
         """The neighbour behind which the broker is; None if it cannot be reached now."""
         ways = [way for way in self._ways.get(broker, ()) if way in self._complete]

@@ -71,6 +71,10 @@ class RouterState:
         self.untold: dict[str, dict[EntryKey, None]] = {}
         """Of each broker whose place is to be told first: subscriptions to be withdrawn."""
         self.holding: set[str] = set()  # brokers at which some subscription holds
+        # Of the links that are complete: those that places are held for, to be sent once all
+        # behind the others have said that they have every place; and those of which not all have.
+        self.holding_places: dict[int, Link] = {}
+        self.lacking_places: set[int] = set()
         self.displaced: set[str] = set()  # brokers that are not where they were
         self.has_looked_at_all = False  # for those, since the last tick
         self.withheld_ns = 0  # for so long nothing was withdrawn, because there is a cycle

@@ -47,7 +47,8 @@ def send_updates(state: RouterState) -> None:
         or state.advertisements.changed_filters
         or state.subscriptions.changed
         or state.touched
-        or state.displaced
+        or state.holding_places
+        or (state.displaced and not state.has_looked_at_all)
     ):
         return
     advertised = state.advertisements.take_changed()
@@ -55,7 +56,7 @@ def send_updates(state: RouterState) -> None:
         send_advertisements(state, link, advertised)
     offering = state.advertisements.take_changed_filters()
     subscribed = state.subscriptions.take_changed()
-    for link in state.up_links(Phase.SUBSCRIBING):
+    for link in state.up_links(Phase.SUBSCRIBING) if subscribed else _links_of(state, offering):
         affected = _affected(state, link, offering.get(link.neighbour, []))
         keys = sorted({*affected, *subscribed}) if affected else subscribed
         if keys:
@@ -68,6 +69,11 @@ def send_updates(state: RouterState) -> None:
         for entry in list(state.subscriptions.entries.values()):
             _note_by_covers(state, entry, displaced)
     send_touched_places(state)
+
+
+def _links_of(state: RouterState, neighbours: Iterable[str]) -> list[Link]:
+    links = [state.link_of[each] for each in neighbours if each in state.link_of]
+    return [link for link in links if link.phase >= Phase.SUBSCRIBING]
 
 
 def send_advertisements(state: RouterState, link: Link, keys: Iterable[EntryKey]) -> None:
@@ -106,7 +112,7 @@ def send_subscriptions(state: RouterState, link: Link, keys: Iterable[EntryKey])
             entry = meeting[key]
             if sent.get(key) != entry.text:
                 sent[key] = entry.text
-                entry.unheard |= {link.neighbour}
+                entry.sent_to(link.neighbour)
                 _send(state, link, Subscribe(*key, entry.text))
         elif _is_told(state, link, key) and _take_sent(state, state.subscriptions, key, sent):
             gone.append(Unsubscribe(*key))
@@ -281,7 +287,7 @@ def _not_behind(link: Link, broker: str) -> RoutingTableFull:
 
 
 def _take_reached(state: RouterState, link: Link, entry: Entry, brokers: list[str]) -> None:
-    entry.unheard -= {link.neighbour}
+    entry.heard_from(link.neighbour)
     note_reached(state, entry, brokers)
     if not entry.unheard and entry.key in state.held:
         del state.held[entry.key]
@@ -307,7 +313,7 @@ def note_reached(state: RouterState, entry: Entry, brokers: Iterable[str]) -> No
         fresh = found - at.reached.keys() - {state.own.broker, at.key[0]}
         if not fresh or len(at.reached) + len(fresh) > state.options.brokers_max:
             continue
-        at.reached = {**at.reached, **dict.fromkeys(fresh, state.now_ns)}
+        at.add_reached(fresh, state.now_ns)
         state.holding |= fresh
         if at.hop == OWN:
             state.effects.extend(Began(at.key[1], broker) for broker in sorted(fresh))

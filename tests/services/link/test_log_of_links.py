@@ -11,13 +11,15 @@ from link_peer import OPTIONS, SESSION, LinkedBroker, Peer
 from manual_runtime import ManualRuntime
 from tocsin.access.session import anonymous
 from tocsin.errors import PeerFailed
-from tocsin.services.link.log_lines import NOTE_AGAIN_S, REASONS_MAX
+from tocsin.services.link.log_lines import CHANGES_MAX, CHANGES_S
 from tocsin.services.link.transport import Receiver, Transport
 from tocsin.services.link.views import LinkProblem
+from tocsin.services.repeated_log import REASONS_MAX
 from tocsin.wire.link import messages as m
 from tocsin.wire.link.codec import encode
 
 REFUSED = "a link was refused"
+UP, DOWN = "a link is up", "a link is down"
 NO_LINK = "no link to a peer"
 
 
@@ -34,35 +36,40 @@ def refuse(at: LinkedBroker, host: str = "far.example", times: int = 1) -> None:
         at.runtime.settle()
 
 
-def test_a_peer_that_is_refused_again_and_again_is_one_line_of_the_log() -> None:
+def test_of_a_peer_that_is_refused_again_and_again_there_are_few_lines() -> None:
     broker = LinkedBroker()
 
-    refuse(broker, times=20)
+    refuse(broker, times=1_000)
 
-    assert broker.links.refused.count == 20
-    assert lines(broker.runtime, REFUSED) == 1
-
-
-def test_a_peer_that_is_still_refused_after_ten_minutes_is_told_of_again() -> None:
-    broker = LinkedBroker()
-    refuse(broker, times=3)
-
-    broker.runtime.pass_s(NOTE_AGAIN_S + 1)
-    refuse(broker, times=3)
-
-    assert lines(broker.runtime, REFUSED) == 2
+    assert broker.links.refused.count == 1_000
+    assert lines(broker.runtime, REFUSED) == 10, "the first, second, fourth, ... 512th time"
 
 
-def test_other_peers_have_lines_of_their_own_up_to_a_limit() -> None:
+def test_by_other_names_and_from_other_ports_a_peer_has_as_few_lines() -> None:
     broker = LinkedBroker()
 
-    for number in range(REASONS_MAX + 50):
-        refuse(broker, f"host{number}.example")
+    for number in range(2_000):
+        stranger = Peer(broker, f"b{number}", "its-log")
+        stranger.peer = f"far.example:{10_000 + number}"
+        stranger.say(m.Hello(m.PROTOCOL_VERSION + 1, stranger.broker, "log", 1, "test"))
 
-    assert lines(broker.runtime, REFUSED) == REASONS_MAX
-    broker.runtime.pass_s(NOTE_AGAIN_S + 1)
-    refuse(broker, "another.example")
-    assert lines(broker.runtime, REFUSED) == REASONS_MAX + 1
+    assert broker.links.refused.count == 2_000
+    assert lines(broker.runtime, REFUSED) < REASONS_MAX + 20
+
+
+def test_a_link_that_comes_up_and_goes_down_all_the_time_has_a_few_lines_and_the_last() -> None:
+    broker = LinkedBroker()
+
+    for _ in range(50):
+        broker.linked(broker="B").abort()
+        broker.runtime.pass_s(0.1)
+    neighbour = broker.linked(broker="B")
+
+    changes = [message for _, message in broker.runtime.notes if message in (UP, DOWN)]
+    assert changes == [UP, DOWN] * (CHANGES_MAX // 2)
+    neighbour.live_s(CHANGES_S + 2)
+    changes = [message for _, message in broker.runtime.notes if message in (UP, DOWN)]
+    assert changes == [*[UP, DOWN] * (CHANGES_MAX // 2), UP]
 
 
 class Answering:

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from tocsin.broker.runtime import Runtime
 from tocsin.config import OverlaySettings
 from tocsin.drivers.listeners.budget import ReceiveBudget, Share
-from tocsin.services.limited_log import LimitedLog
+from tocsin.services.repeated_log import RepeatedLog
 
 SWEEP_S: Final = 0.25  # one timer for all connections; deadlines are seconds, so this is fine
 TURN_S: Final = 0.005  # for those that send more than can be handled at once, all together
@@ -40,8 +40,8 @@ class LinkConnections:
     def __init__(self, settings: OverlaySettings, runtime: Runtime, budget: ReceiveBudget) -> None:
         self.settings = settings
         self.loop = asyncio.get_running_loop()
-        self.warn = LimitedLog(runtime).warn
-        self.note = runtime.note
+        self._log = RepeatedLog(runtime)
+        self.warn = self._log.warn
         self.is_closing = False
         self._budget = budget
         self._open: set[Connection] = set()
@@ -94,7 +94,13 @@ class LinkConnections:
         frames = traceback.extract_tb(cause.__traceback__)[-4:]
         where = " < ".join(f"{frame.name}:{frame.lineno}" for frame in reversed(frames))
         text = f"{type(cause).__name__}: {cause}"
-        self.note("error", "a link to another broker failed", error=text, where=where, peer=peer)
+        message, reason = "a link to another broker failed", (type(cause).__name__, where)
+        self._log.note("error", message, reason, error=text, where=where, peer=peer)
+
+    def note_full(self, setting: str, connections: int) -> None:
+        """Somebody is sent away, because there are as many as the setting allows."""
+        message = f"the link listener has as many connections as {setting} allows"
+        self._log.note("warning", message, (), connections=connections)
 
     async def close(self) -> None:
         """Let what is under way end, and cut off who is not done soon."""

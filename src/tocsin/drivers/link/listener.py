@@ -43,7 +43,6 @@ class LinkListener:
         self._accepted = 0  # that are open
         self._pending_tls: PendingTls | None = None
         self._server: asyncio.Server | None = None
-        self._is_full = False
 
     @property
     def address(self) -> str:
@@ -81,7 +80,6 @@ class LinkListener:
         """One that was admitted has ended."""
         self._peers.leave(connection.host)
         self._accepted -= 1
-        self._is_full = False
 
     def _admit(self, connection: LinkConnection) -> bool:
         self._peer_connected(connection.host)
@@ -102,13 +100,8 @@ class LinkListener:
 
     def _refuse(self, setting: str) -> None:
         self.refused += 1
-        if not self._is_full and not self._connections.is_closing:
-            self._is_full = True  # logged once, and again when there was room in between
-            self._connections.note(
-                "warning",
-                f"the link listener has as many connections as {setting} allows",
-                connections=self._accepted,
-            )
+        if not self._connections.is_closing:
+            self._connections.note_full(setting, self._accepted)
 
 
 class _Accepted(LinkConnection):

@@ -64,7 +64,6 @@ class Connection:
         self.is_ended = False
         self.rights_version = 0  # those of the other side when they were last looked at
         self.backlog = backlog
-        self.ignored_there = 0  # entries of ours that the other side says it has not taken
         self._runtime = runtime
         self._options = options
         self._handler = handler

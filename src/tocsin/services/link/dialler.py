@@ -12,6 +12,7 @@ from tocsin.overlay.routing.peers import Dial, PeerGroup, PeerOptions
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.transport import Connector, Transport
 from tocsin.services.link.views import AddressProblem, LinkProblem, PeerInfo
+from tocsin.services.repeated_log import RepeatedLog
 
 
 @dataclass(eq=False, slots=True)
@@ -48,6 +49,7 @@ class Dialler:
         self._open = open
         self._has_another = has_another
         self._tasks = Tasks(runtime)
+        self._log = RepeatedLog(runtime)
         self._is_closed = False
         self._settings = [_new_peers(setting, options) for setting in peers]
         self._of: dict[Connection, _Peers] = {}
@@ -106,12 +108,14 @@ class Dialler:
         self._dial_if_due(peers)
 
     def _note(self, peers: _Peers, address: str, error: TocsinError) -> None:
-        """Once for each address and reason, not for each attempt."""
+        """Once for each address and reason, not for each attempt; and seldom of one that accepts
+        and ends the link, or says something else each time."""
         if peers.noted.get(address) != error.problem:
             peers.noted[address] = error.problem
-            self._runtime.note(
+            self._log.note(
                 "warning",
                 "no link to a peer",
+                (address, error.code),
                 peer=address,
                 code=error.code,
                 why=error.problem,

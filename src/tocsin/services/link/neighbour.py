@@ -16,6 +16,7 @@ from tocsin.services.link.forwarder import Counts, Forwarder
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.intake import EventIntake
 from tocsin.services.link.rights import check_link
+from tocsin.services.repeated_log import RepeatedLog
 from tocsin.wire.link.messages import Events, NotStored, Relayed
 
 
@@ -34,6 +35,7 @@ class Neighbour:
         self._session: Session | None = None
         self._port = port
         self._tasks = Tasks(port.runtime)
+        self._log = RepeatedLog(port.runtime)
         self._holds: set[str] = set()
         self._free: Signal | None = None  # awaited by the forwarder while it is held
         self._forwarder: Forwarder | None = None
@@ -116,9 +118,10 @@ class Neighbour:
 
     def _note_not_stored(self, error: TocsinError) -> None:
         self.events_error = error
-        self._port.runtime.note(
+        self._log.note(
             "error",
             "events of a neighbour are not stored: it sends them again later",
+            (error.code,),
             neighbour=self.broker,
             code=error.code,
             why=error.problem,
@@ -134,9 +137,10 @@ class Neighbour:
             remedy="They are sent again. Look at that broker, and at its disk.",
         )
         pause_s = self._forwarder.not_stored()
-        self._port.runtime.note(
+        self._log.note(
             "warning",
             "a neighbour does not store events: they are sent again later",
+            (),
             neighbour=self.broker,
             code=message.code,
             why=message.reason,

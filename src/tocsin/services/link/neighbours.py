@@ -16,6 +16,7 @@ from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.identity import Ids
+from tocsin.services.link.log_lines import LinkChanges
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.rights import session_of
@@ -40,6 +41,7 @@ class Neighbours:
         linked: Callable[[Connection], None],
         connections: Mapping[int, Connection],
         backlog: Backlog,
+        changes: LinkChanges,
     ) -> None:
         """`linked` is called when a connection has become a link. `connections`: those that are
         open, by their numbers. `backlog`: what came over all of them, and is not handled yet."""
@@ -52,6 +54,7 @@ class Neighbours:
         self._linked = linked
         self._connections = connections
         self._backlog = backlog
+        self._changes = changes
         self._known: dict[str, Neighbour] = {}
         self._latest_ns = 0
 
@@ -163,7 +166,7 @@ class Neighbours:
         )
         neighbour.since_ns, neighbour.link_error = self.now_ns(), None
         connection.is_synced = True
-        self._runtime.note("info", "a link is up", neighbour=broker, peer=connection.transport.peer)
+        self._changes.note("a link is up", broker, peer=connection.transport.peer)
         self._linked(connection)
         self._discovery.link_up(broker)
 
@@ -192,7 +195,7 @@ class Neighbours:
         neighbour.disconnect()
         neighbour.since_ns = self.now_ns()
         why = "" if error is None else error.problem
-        self._runtime.note("info", "a link is down", neighbour=broker, why=why)
+        self._changes.note("a link is down", broker, why=why)
         self._discovery.link_down(broker)
 
     async def forget(self, broker: str) -> None:

@@ -36,13 +36,14 @@ from tocsin.services.link.identity import Ids
 from tocsin.services.link.info import overlay_info
 from tocsin.services.link.items import Received
 from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
-from tocsin.services.link.log_lines import RefusedLinks, note_ignored
+from tocsin.services.link.log_lines import LinkChanges, RefusedLinks, note_ignored
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.performer import TABLES, Performer
 from tocsin.services.link.rights import check_again, check_entry, check_link, session_of
 from tocsin.services.link.transport import Connector, Receiver, Transport
 from tocsin.services.link.views import OverlayInfo
+from tocsin.services.repeated_log import RepeatedLog
 from tocsin.wire.link.codec import LinkMessage
 from tocsin.wire.link.messages import (
     DATA_FORMAT,
@@ -81,7 +82,9 @@ class LinkService:
         agent: str,
     ) -> None:
         self.address: str | None = None  # that others may connect to, once there is a listener
-        self.refused = RefusedLinks(port.runtime)
+        self._log = RepeatedLog(port.runtime)
+        self._changes = LinkChanges(port.runtime)
+        self.refused = RefusedLinks(self._log)
         self._options = options
         self._ids = ids
         self._discovery = discovery
@@ -104,6 +107,7 @@ class LinkService:
             self._dialler.linked,
             self._connections,
             self._backlog,
+            self._changes,
         )
         origin, room = (ids.broker, ids.log), options.waiting_bytes_max // 2
         self.handovers = Handovers(port, origin, router, self.neighbours, room)
@@ -239,7 +243,7 @@ class LinkService:
             self._check_only_one(connection)
         elif isinstance(message, Ignored) and self.router.neighbour(connection.number):
             neighbour = self.neighbours.get(connection.broker)
-            note_ignored(self._runtime, neighbour, connection, message)
+            note_ignored(self._log, neighbour, connection, message)
         elif isinstance(message, Refuse):  # said at once: the end of the connection may come first
             connection.error = LinkRefused.by(message.code, message.reason)
         if isinstance(message, MessageBase):
@@ -329,6 +333,7 @@ class LinkService:
         slowest = slowest_of(self._connections.values(), self._options.waiting_bytes_total_max)
         if slowest is not None:
             slowest.abort_slow()
+        self._changes.tick(now_s)
         self._perform(self.router.tick(self.neighbours.now_ns(), int(now_s * NS_PER_S)))
         self._set_timer()
 

@@ -8,18 +8,18 @@ that it cannot make up one that the creator never asked for.
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Final
 
 import msgspec
 
 from tocsin.access.delegation import statements
+from tocsin.access.delegation.chain import TopicOwner
 from tocsin.access.delegation.keys import read_spki
 from tocsin.access.delegation.protected import MARK
-from tocsin.access.sign_in.certificates import ENTITY_ID_CHARS
 from tocsin.errors import AdvertisementEnded, BadAdvertisement, TocsinError
 from tocsin.event.instant import LATEST_NS
 from tocsin.topics.descriptors import Descriptors, check_descriptors
+from tocsin.topics.envelope import is_eid, is_nonce
 from tocsin.topics.identity import Entity, certified_key
 from tocsin.topics.synopsis import AnySynopsis, place
 from tocsin.topics.trust import TrustedTdns
@@ -33,9 +33,6 @@ VERSION_MAX: Final = 1_000_000
 SCHEMA_BYTES_MAX: Final = 8 << 10
 LIFETIME_NS_MAX: Final = 10 * 365 * 86_400 * 10**9
 CLOCK_SKEW_NS: Final = 300 * 10**9  # clocks of a site differ
-
-_EID: Final = re.compile(rf"[0-9a-f]{{{ENTITY_ID_CHARS}}}")
-_NONCE: Final = re.compile(r"[0-9a-f]{32}")
 
 
 class Schema(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -78,7 +75,7 @@ class TopicStatement(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
 
 
-class SignedAdvertisement(msgspec.Struct, frozen=True):
+class SignedAdvertisement(msgspec.Struct, frozen=True, tag_field="form", tag="open"):
     """An advertisement as it travels. The certificates are believed only as far as they lead to
     what the receiver trusts."""
 
@@ -103,16 +100,22 @@ class Advertisement(msgspec.Struct, frozen=True, kw_only=True):
     expires_ns: int
     digest: str  # of the request and the synopsis
     previous: str
-    hash: str  # of the JWS: by which grants and later versions name it
+    request: str  # the creator's own, signed
+    hash: str  # of the JWS: by which later versions name it
 
     @property
     def topic(self) -> str:
         return self.synopsis.topic
 
+    @property
+    def owner(self) -> TopicOwner:
+        """What chains of grants start from."""
+        return TopicOwner(self.uuid, self.topic, self.creator.key)
+
 
 def topic_uuid(tdn: str, creator_thumbprint: bytes, salt: bytes) -> str:
     """The UUID (version 8, RFC 9562) of a topic: 110 bits of a hash of who made it for whom."""
-    assert _EID.fullmatch(tdn)
+    assert is_eid(tdn)
     assert len(creator_thumbprint) == 32
     assert len(salt) == SALT_BYTES
     parts = (b"tocsin topic", tdn.encode("ascii"), creator_thumbprint, salt)
@@ -133,7 +136,7 @@ def read_request(text: str) -> CreationRequest:
     signed = statements.parse(REQUEST_KIND, text, REQUEST_CHARS_MAX)
     request = statements.content(REQUEST_KIND, signed, CreationRequest)
     statements.check(REQUEST_KIND, signed, request.creator.key)
-    if not _NONCE.fullmatch(request.nonce) or not _EID.fullmatch(request.tdn):
+    if not is_nonce(request.nonce) or not is_eid(request.tdn):
         raise _refused("the nonce or the id of the node in the request is malformed")
     if len(request.reply_key) != 32 or len(request.creator.sealing_key) != 32:
         raise _refused("a sealing key in the request does not have 32 bytes")
@@ -181,6 +184,7 @@ def advertisement(found: TopicStatement, request: CreationRequest, jws: str) -> 
         expires_ns=found.expires_ns,
         digest=found.digest,
         previous=request.previous,
+        request=found.request,
         hash=statements.digest(jws),
     )
 
@@ -198,7 +202,7 @@ def _check_made(found: TopicStatement, request: CreationRequest) -> None:
     """Whether the node made of the request what it may."""
     if request.tdn != found.tdn:
         raise _refused(f"the creator asked the node {request.tdn}, and another one answered")
-    if not _EID.fullmatch(found.origin) or len(found.salt) != SALT_BYTES:
+    if not is_eid(found.origin) or len(found.salt) != SALT_BYTES:
         raise _refused("its salt or the id of its first node is malformed")
     if found.version == 1 and found.origin != found.tdn:
         raise _refused("a first version has its UUID from the node that signs it")

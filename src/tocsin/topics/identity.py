@@ -203,6 +203,24 @@ def certified_key(certificate: bytes) -> PublicKey:
         return read_spki(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
 
+def certified_entity(certificate: bytes, sealing_key: bytes, now_ns: int) -> Entity:
+    """The entity that a certificate (DER) names, believed or not. Raises BadCredential, also for
+    one that is not valid now."""
+    key = certified_key(certificate)
+    with readable("the certificate"):
+        found = x509.load_der_x509_certificate(certificate)
+        now = datetime.fromtimestamp(now_ns // NS_PER_S, UTC)
+        if not found.not_valid_before_utc <= now < found.not_valid_after_utc:
+            raise BadCredential(
+                "a certificate is not valid at this time",
+                remedy="Have another one issued, or set the clock.",
+            )
+        subject = found.subject
+    name = _first(subject, NameOID.COMMON_NAME)
+    institution = _first(subject, NameOID.ORGANIZATION_NAME)
+    return Entity(key.spki, sealing_key, name, institution)
+
+
 def _first(subject: x509.Name, oid: x509.ObjectIdentifier) -> str:
     found = subject.get_attributes_for_oid(oid)
     return str(found[0].value) if found else ""

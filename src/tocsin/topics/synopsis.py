@@ -17,9 +17,10 @@ import msgspec
 from tocsin.access.delegation.protected import is_topic_uuid, owned
 from tocsin.errors import BadSynopsis, TocsinError
 from tocsin.event.facets import number_of
-from tocsin.event.filter import All, Filter, Operator, Predicate, Sql, TopicIs, XPath
+from tocsin.event.filter import All, Filter, Operator, Predicate, Sql, TopicIs, TopicMatches, XPath
 from tocsin.event.topic import TopicPattern, valid_topic
 from tocsin.event.topic_levels import MANY
+from tocsin.event.topic_regex import compile_topic_regex
 from tocsin.event.value import Scalar
 
 PATH_CHARS_MAX: Final = 512
@@ -28,10 +29,12 @@ PAIRS_MAX: Final = 32
 TAG_CHARS_MAX: Final = 64
 VALUE_CHARS_MAX: Final = 256
 EXPRESSION_CHARS_MAX: Final = 512
+REGEX_CHARS_MAX: Final = 180  # with the UUID before it, what an expression over topics may have
 NAMESPACES_MAX: Final = 16
 INTEGER_BITS_MAX: Final = 63
 INTEGER: Final = "integer"  # the attribute by which events of an integer topic say theirs
 
+_SAMPLE: Final = "00000000-0000-870c-8000-000000000000"
 _TAG: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -39,6 +42,7 @@ class Template(msgspec.Struct, frozen=True):
     """What an event of the topic needs: a publisher fills in what is None."""
 
     topic: str  # or any topic below it
+    below: str = ""  # a regular expression of the levels that have to follow the topic
     attributes: Mapping[str, Scalar | None] = {}
     payload: str = ""  # in words, where the payload has to be of some form
 
@@ -80,7 +84,20 @@ class XmlSynopsis(Synopsis, frozen=True, tag="xml"):
     namespaces: Mapping[str, str] = {}
 
 
-AnySynopsis = StringSynopsis | IntegerSynopsis | PairsSynopsis | PropertiesSynopsis | XmlSynopsis
+class RegexSynopsis(Synopsis, frozen=True, tag="regex"):
+    """Topics below the UUID for which a regular expression (RE2) holds."""
+
+    regex: str
+
+
+AnySynopsis = (
+    StringSynopsis
+    | IntegerSynopsis
+    | PairsSynopsis
+    | PropertiesSynopsis
+    | XmlSynopsis
+    | RegexSynopsis
+)
 
 
 def place(synopsis: AnySynopsis, uuid: str) -> AnySynopsis:
@@ -121,19 +138,23 @@ def check_placeholder(synopsis: AnySynopsis) -> None:
             _check_predicate(predicate)
         case XmlSynopsis(xpath=xpath, namespaces=namespaces):
             _check_xpath(xpath, namespaces)
+        case RegexSynopsis(regex=regex):
+            _check_regex(regex)
 
 
 def template(synopsis: AnySynopsis) -> Template:
     """What an event needs to be one of the topic."""
     match synopsis:
         case IntegerSynopsis(topic=topic, integer=integer):
-            return Template(topic, {INTEGER: integer})
+            return Template(topic, attributes={INTEGER: integer})
         case PairsSynopsis(topic=topic, pairs=pairs):
-            return Template(topic, pairs)
+            return Template(topic, attributes=pairs)
         case PropertiesSynopsis(topic=topic, predicate=predicate):
             return Template(topic, payload=f"properties with {predicate}")
         case XmlSynopsis(topic=topic, xpath=xpath):
             return Template(topic, payload=f"an XML document with {xpath}")
+        case RegexSynopsis(topic=topic, regex=regex):
+            return Template(topic, below=regex)
         case _:
             return Template(synopsis.topic)
 
@@ -150,8 +171,14 @@ def filter(synopsis: AnySynopsis) -> Filter:
             return All((below, Sql(predicate)))
         case XmlSynopsis(xpath=xpath, namespaces=namespaces):
             return All((below, XPath(xpath, tuple(sorted(namespaces.items())))))
+        case RegexSynopsis(regex=regex):
+            return All((below, TopicMatches(_placed_regex(regex, uuid_of(synopsis)))))
         case _:
             return below
+
+
+def _placed_regex(regex: str, uuid: str) -> str:
+    return f"(?:.*/)?{uuid}/(?:{regex})"
 
 
 def _pair(tag: str, value: Scalar | None) -> Predicate:
@@ -219,6 +246,20 @@ def _check_xpath(xpath: str, namespaces: Mapping[str, str]) -> None:
         check_xpath(XPath(xpath, tuple(sorted(namespaces.items()))))
     except TocsinError as error:
         raise BadSynopsis(f"the XPath: {error.problem}", remedy=error.remedy) from None
+
+
+def _check_regex(regex: str) -> None:
+    if not regex or len(regex) > REGEX_CHARS_MAX:
+        raise BadSynopsis(
+            f"the regular expression has {len(regex)} characters",
+            remedy=f"Give 1 to {REGEX_CHARS_MAX}.",
+        )
+    try:
+        # Alone too: it must not close the group that it is put into.
+        compile_topic_regex(regex)
+        compile_topic_regex(_placed_regex(regex, _SAMPLE))
+    except TocsinError as error:
+        raise BadSynopsis(error.problem, remedy=error.remedy) from None
 
 
 def _check_expression(text: str) -> None:

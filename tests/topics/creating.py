@@ -86,14 +86,13 @@ def asked(
     tdn: Identity = TDN,
     previous: tuple[SignedAdvertisement, Advertisement] | None = None,
     seed: str = "1",
-    rules: CreationRules = OPEN,
     **changed: Any,
 ) -> tuple[Asked, Pending]:
     """A request as the node has read it."""
     sealed, pending = request_creation(
         creator, wanted(**changed), known(tdn), nonce(seed), reply_key(seed), NOW_NS, previous
     )
-    return read_creation(sealed, tdn, [SEALING], rules, NOW_NS), pending
+    return read_creation(sealed, tdn, [SEALING], NOW_NS), pending
 
 
 def created(
@@ -101,11 +100,12 @@ def created(
     tdn: Identity = TDN,
     secret: bytes = SECRET,
     trusted: TrustedTdns = TRUSTED,
+    rules: CreationRules = OPEN,
     **how: Any,
 ) -> tuple[AnyAdvertisement, Advertisement]:
     """An advertisement that its creator has accepted."""
     request, pending = asked(creator, tdn, **how)
-    made = create(request, tdn, secret, how.get("rules", OPEN), trusted, NOW_NS)
+    made = create(request, tdn, secret, rules, trusted, NOW_NS)
     sealed = answer(request, made, tdn)
     return read_creation_answer(sealed, pending, creator, known(tdn), trusted, NOW_NS)
 

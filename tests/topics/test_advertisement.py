@@ -54,6 +54,7 @@ from tocsin.topics.tombstone import (
     withdraw,
 )
 from tocsin.topics.trust import TrustedTdns
+from tocsin.topics.verified import VerifiedAdvertisements
 
 
 def refused(signed: SignedAdvertisement, why: str) -> None:
@@ -331,3 +332,36 @@ def test_an_encrypted_advertisement_is_signed_by_a_node() -> None:
     ):
         with pytest.raises((BadAdvertisement, BadSignedStatement)):
             verify_private(bad, TRUSTED, NOW_NS)
+
+
+# What is remembered.
+
+
+def test_what_was_verified_once_is_known_until_its_node_is_trusted_no_more() -> None:
+    signed, made = opened()
+    verified = VerifiedAdvertisements(TRUSTED)
+
+    assert verified.verify(signed, NOW_NS) == made
+    assert verified.verify(signed, NOW_NS) is verified.verify(signed, NOW_NS)
+    for bad in (
+        replace(signed, creator_certificate=MALLORY.certificate),
+        replace(signed, tdn_certificate=OTHER_TDN.certificate),
+        replace(signed, jws=signed.jws[:-4] + "AAAA"),
+    ):
+        with pytest.raises((BadAdvertisement, BadSignedStatement)):
+            verified.verify(bad, NOW_NS)
+    verified.trusted = TrustedTdns(Authorities())
+    with pytest.raises(BadAdvertisement, match="not trusted"):
+        verified.verify(signed, NOW_NS)
+
+
+def test_as_many_are_remembered_as_are_allowed() -> None:
+    verified = VerifiedAdvertisements(TRUSTED, kept_max=2)
+    three = [opened(seed=str(n))[0] for n in range(3)]
+
+    for each in (three[0], three[1], three[0], three[2]):
+        verified.verify(each, NOW_NS)
+
+    assert len(verified) == 2
+    first = verified.verify(three[0], NOW_NS)  # it was asked for after the second
+    assert verified.verify(three[0], NOW_NS) is first

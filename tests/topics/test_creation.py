@@ -103,7 +103,7 @@ def test_the_six_steps() -> None:
     sealed, pending = request_creation(ALICE, wanted(), tdn, nonce("c"), two, NOW_NS)
     assert b"radar" not in msgspec.json.encode(sealed)
     # 4. the node makes the advertisement,
-    request = read_creation(sealed, TDN, [SEALING], OPEN, NOW_NS)
+    request = read_creation(sealed, TDN, [SEALING], NOW_NS)
     made = create(request, TDN, SECRET, OPEN, TRUSTED, NOW_NS)
     # 5. signs it, and seals it to the entity,
     answered = answer(request, made, TDN)
@@ -205,32 +205,32 @@ def test_whoever_can_seal_an_answer_still_has_to_be_the_node() -> None:
 def test_a_request_is_for_one_node_which_no_other_can_use() -> None:
     sealed, _ = request_creation(ALICE, wanted(), known(), nonce("1"), reply_key("1"), NOW_NS)
     with pytest.raises(CannotOpen):
-        read_creation(sealed, OTHER_TDN, [SEALING], OPEN, NOW_NS)
+        read_creation(sealed, OTHER_TDN, [SEALING], NOW_NS)
 
     # A node that passes on what it was asked, as if it were asked by the creator there.
-    request = read_creation(sealed, TDN, [SEALING], OPEN, NOW_NS)
+    request = read_creation(sealed, TDN, [SEALING], NOW_NS)
     message = {"request": request.signed, "certificate": request.certificate}
     public = SEALING.public_key().public_bytes_raw()
     passed_on = seal(CREATE, msgspec.json.encode(message), public, OTHER_TDN.eid, nonce("1"))
     with pytest.raises(CreationRefused, match="for another node"):
-        read_creation(passed_on, OTHER_TDN, [SEALING], OPEN, NOW_NS)
+        read_creation(passed_on, OTHER_TDN, [SEALING], NOW_NS)
 
 
 def test_a_request_of_another_time_is_refused() -> None:
     sealed, _ = request_creation(ALICE, wanted(), known(), nonce("1"), reply_key("1"), NOW_NS)
 
-    read_creation(sealed, TDN, [SEALING], OPEN, NOW_NS + FRESH_NS)
+    read_creation(sealed, TDN, [SEALING], NOW_NS + FRESH_NS)
     for at_ns in (NOW_NS + FRESH_NS + 1, NOW_NS - FRESH_NS - 1):
-        with pytest.raises((BadSignedStatement, BadCredential)):
-            read_creation(sealed, TDN, [SEALING], OPEN, at_ns)
+        with pytest.raises(BadSignedStatement, match="was made 300 s from now"):
+            read_creation(sealed, TDN, [SEALING], at_ns)
 
 
 def test_a_key_that_the_node_had_before_still_opens() -> None:
     sealed, _ = request_creation(ALICE, wanted(), known(), nonce("1"), reply_key("1"), NOW_NS)
 
-    assert read_creation(sealed, TDN, [reply_key("new"), SEALING], OPEN, NOW_NS)
+    assert read_creation(sealed, TDN, [reply_key("new"), SEALING], NOW_NS)
     with pytest.raises(CannotOpen, match="another key"):
-        read_creation(sealed, TDN, [reply_key("new")], OPEN, NOW_NS)
+        read_creation(sealed, TDN, [reply_key("new")], NOW_NS)
 
 
 # Hole 3: the id of an entity is its key's, and nobody can have answers sent to a victim.
@@ -262,10 +262,10 @@ def test_a_creator_has_the_name_of_its_certificate() -> None:
     ):
         liar = Identity(MALLORY.signing, MALLORY.sealing, MALLORY.certificate, claimed)
         with pytest.raises(CreationRefused, match="its certificate says"):
-            asked(creator=liar)
+            created(creator=liar)
     stolen = Identity(MALLORY.signing, MALLORY.sealing, ALICE.certificate, MALLORY.entity)
     with pytest.raises(CreationRefused, match="of another key"):
-        asked(creator=stolen)
+        created(creator=stolen)
 
 
 def test_a_site_with_an_authority_serves_those_whom_it_certified() -> None:
@@ -274,11 +274,11 @@ def test_a_site_with_an_authority_serves_those_whom_it_certified() -> None:
 
     assert created(creator=member, rules=rules)[1].creator.eid == member.eid
     with pytest.raises(BadCredential, match="none of the authorities"):
-        asked(creator=ALICE, rules=rules)
+        created(creator=ALICE, rules=rules)
     serial = f"certificate/{key_id(SITE.certificate)}"
     own = f"{serial}/{_serial(member):x}"
     with pytest.raises(CreationRefused, match="revoked"):
-        asked(creator=member, rules=replace(rules, revoked=frozenset({own})))
+        created(creator=member, rules=replace(rules, revoked=frozenset({own})))
 
 
 def _serial(of: Identity) -> int:
@@ -316,6 +316,19 @@ def test_a_node_whose_certificate_was_revoked_is_none() -> None:
     assert TrustedTdns(AUTHORITIES).check(node.certificate, NOW_NS)
     with pytest.raises(BadAdvertisement, match="revoked"):
         TrustedTdns(AUTHORITIES, revoked=frozenset({credential})).check(node.certificate, NOW_NS)
+
+
+def test_that_a_certificate_was_checked_is_remembered_while_it_is_valid() -> None:
+    node = site_identity("node", *CLIENT, TDN_USAGE)
+    trusted = TrustedTdns(AUTHORITIES)
+    found = trusted.check(node.certificate, NOW_NS)
+
+    assert trusted.check(node.certificate, NOW_NS + NS) == found
+    assert trusted.check(node.certificate, found.expires_ns - 1) == found
+    begins_ns = NOW_NS - 2_000 * DAY_NS
+    for at_ns in (found.expires_ns, begins_ns):
+        with pytest.raises(BadAdvertisement, match="not trusted"):
+            trusted.check(node.certificate, at_ns)
 
 
 def test_an_advertisement_ends_with_the_certificate_of_its_node() -> None:
@@ -361,9 +374,17 @@ def test_introductions_are_for_their_question() -> None:
         ({"schema": Schema("json-schema", "x" * 10_000)}, BadAdvertisement),
     ],
 )
-def test_what_no_node_keeps_is_refused(changed: dict[str, Any], error: type[TocsinError]) -> None:
-    with pytest.raises(error):
-        asked(**changed)
+def test_what_no_node_keeps_is_refused_and_the_creator_learns_why(
+    changed: dict[str, Any], error: type[TocsinError]
+) -> None:
+    request, pending = asked(**changed)
+    with pytest.raises(error) as caught:
+        create(request, TDN, SECRET, OPEN, TRUSTED, NOW_NS)
+
+    refused = answer(request, caught.value, TDN)
+
+    with pytest.raises(CreationRefused, match=caught.value.code):
+        read_creation_answer(refused, pending, ALICE, known(), TRUSTED, NOW_NS)
 
 
 def test_the_creator_learns_why_it_is_refused() -> None:

@@ -12,7 +12,6 @@ import pytest
 from creating import (
     ALICE,
     NOW_NS,
-    OPEN,
     SEALING,
     TDN,
     TRUSTED,
@@ -37,6 +36,7 @@ from tocsin.topics.advertisement import (
     REQUEST_KIND,
     TOPIC_KIND,
     SignedAdvertisement,
+    check_request,
     read_request,
     verify,
 )
@@ -84,7 +84,7 @@ def read_proof(text: str) -> object:
 READERS: dict[str, tuple[str, Identity, Callable[[str], object]]] = {
     "topic": (TOPIC_KIND, TDN, read_topic),
     "private topic": (PRIVATE_KIND, TDN, read_private),
-    "request": (REQUEST_KIND, ALICE, read_request),
+    "request": (REQUEST_KIND, ALICE, lambda text: check_request(read_request(text))),
     "withdrawal": (WITHDRAWAL_KIND, ALICE, lambda text: read_withdrawal(text, NOW_NS)),
     "question": (QUESTION_KIND, ALICE, lambda text: read_question(text, NOW_NS)),
     "grant": (GRANT_KIND, ALICE, lambda text: read_chain([text], OWNER)),
@@ -231,10 +231,10 @@ def test_naughty_strings_are_descriptions_or_refused() -> None:
             except TocsinError as error:
                 str(error).encode("utf-8")
         try:
-            request, _ = asked(
+            _, made = created(
                 synopsis=StringSynopsis(path=text), descriptors=Descriptors(text=text)
             )
-            assert request.request.descriptors.text == text
+            assert made.descriptors.text == text
         except TocsinError as error:
             str(error).encode("utf-8")
 
@@ -263,7 +263,7 @@ def test_any_sealed_message_is_refused(kind: str, recipient: str, of: str, conte
     _, pending = asked()
 
     with pytest.raises(CannotOpen):
-        read_creation(found, TDN, [SEALING], OPEN, NOW_NS)
+        read_creation(found, TDN, [SEALING], NOW_NS)
     with pytest.raises(CannotOpen):
         read_creation_answer(found, pending, ALICE, known(), TRUSTED, NOW_NS)
     with pytest.raises(CannotOpen):
@@ -280,7 +280,7 @@ def test_anything_that_is_sealed_rightly_is_read_or_refused(inside: bytes) -> No
     reply = pending.reply_key.public_key().public_bytes_raw()
 
     with pytest.raises(TocsinError):
-        read_creation(seal(CREATE, inside, public, TDN.eid, nonce("1")), TDN, [SEALING], OPEN, 0)
+        read_creation(seal(CREATE, inside, public, TDN.eid, nonce("1")), TDN, [SEALING], 0)
     answered = seal(CREATED, inside, reply, ALICE.eid, nonce("1"))
     with pytest.raises(TocsinError):
         read_creation_answer(answered, pending, ALICE, known(), TRUSTED, NOW_NS)

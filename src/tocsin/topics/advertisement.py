@@ -21,7 +21,7 @@ from tocsin.event.instant import LATEST_NS
 from tocsin.topics.descriptors import Descriptors, check_descriptors
 from tocsin.topics.envelope import is_eid, is_nonce
 from tocsin.topics.identity import Entity, certified_key
-from tocsin.topics.synopsis import AnySynopsis, place
+from tocsin.topics.synopsis import AnySynopsis, check_placeholder, place
 from tocsin.topics.trust import TrustedTdns
 
 REQUEST_KIND: Final = "tocsin-topic-request+jws"
@@ -125,14 +125,14 @@ def topic_uuid(tdn: str, creator_thumbprint: bytes, salt: bytes) -> str:
 
 
 def digest(request: str, synopsis: AnySynopsis) -> str:
-    """Of the canonical request and the synopsis with its UUID (paper 003, section 8, step 5)."""
-    payload = statements.parse(REQUEST_KIND, request, REQUEST_CHARS_MAX).payload
-    return statements.digest(payload + b"\0" + statements.canonical(synopsis))
+    """Of the request and the synopsis with its UUID (paper 003, section 8, step 5)."""
+    return statements.digest(statements.payload(request) + b"\0" + statements.canonical(synopsis))
 
 
 def read_request(text: str) -> CreationRequest:
-    """A request that its creator has signed. Raises BadSignedStatement, BadCredential,
-    BadAdvertisement, BadSynopsis or BadDescriptors."""
+    """A request that its creator has signed, and to which an answer can be sealed; whether a node
+    may do what it asks for, `check_request` says. Raises BadSignedStatement, BadCredential or
+    BadAdvertisement."""
     signed = statements.parse(REQUEST_KIND, text, REQUEST_CHARS_MAX)
     request = statements.content(REQUEST_KIND, signed, CreationRequest)
     statements.check(REQUEST_KIND, signed, request.creator.key)
@@ -140,6 +140,11 @@ def read_request(text: str) -> CreationRequest:
         raise _refused("the nonce or the id of the node in the request is malformed")
     if len(request.reply_key) != 32 or len(request.creator.sealing_key) != 32:
         raise _refused("a sealing key in the request does not have 32 bytes")
+    return request
+
+
+def check_request(request: CreationRequest) -> None:
+    """Raise BadAdvertisement, BadDescriptors or BadSynopsis if nothing can be made of it."""
     if not 0 < request.lifetime_ns <= LIFETIME_NS_MAX:
         raise _refused("the lifetime in the request is zero, negative or over ten years")
     if not 0 <= request.requested_ns <= LATEST_NS - LIFETIME_NS_MAX:
@@ -149,7 +154,7 @@ def read_request(text: str) -> CreationRequest:
     if request.schema is not None and len(request.schema.text.encode()) > SCHEMA_BYTES_MAX:
         raise _refused(f"the schema has more than {SCHEMA_BYTES_MAX} bytes")
     check_descriptors(request.descriptors)
-    return request
+    check_placeholder(request.synopsis)
 
 
 def verify(signed: SignedAdvertisement, trusted: TrustedTdns, now_ns: int) -> Advertisement:
@@ -162,6 +167,7 @@ def verify(signed: SignedAdvertisement, trusted: TrustedTdns, now_ns: int) -> Ad
     if found.tdn != tdn.key.eid:
         raise _refused(f"it names the node {found.tdn[:64]!r} and is signed by {tdn.key.eid}")
     request = read_request(found.request)
+    check_request(request)
     if certified_key(signed.creator_certificate).spki != request.creator.spki:
         raise _refused("the certificate that came with it is not that of the creator's key")
     _check_made(found, request)

@@ -28,6 +28,7 @@ from tocsin.topics.advertisement import (
     SignedAdvertisement,
     TopicStatement,
     advertisement,
+    check_request,
     digest,
     read_request,
     topic_uuid,
@@ -140,7 +141,7 @@ def request_creation(
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A request that a node has opened, and whose creator it knows."""
+    """A request that a node has opened, and that is signed by the key that it names."""
 
     request: CreationRequest
     signed: str
@@ -149,16 +150,15 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def read_creation(
-    sealed: Sealed, tdn: Identity, keys: list[X25519PrivateKey], rules: CreationRules, now_ns: int
+    sealed: Sealed, tdn: Identity, keys: list[X25519PrivateKey], now_ns: int
 ) -> Asked:
     """What somebody asks this node for. Raises CannotOpen, BadSignedStatement, BadCredential,
-    CreationRefused, or what else is wrong with the request: then nobody is known to answer to."""
+    BadAdvertisement or CreationRefused: then there is nobody to answer."""
     message = decoded(open_sealed(sealed, CREATE, keys, tdn.eid, sealed.nonce), _Message)
     request = read_request(message.request)
     if request.tdn != tdn.eid or request.nonce != sealed.nonce:
         raise _no("the request is for another node, or was sealed by somebody else")
     check_fresh(request.requested_ns, now_ns)
-    _check_creator(request, message.certificate, rules, now_ns)
     return Asked(request, message.request, message.certificate, message.previous)
 
 
@@ -170,9 +170,11 @@ def create(
     trusted: TrustedTdns,
     now_ns: int,
 ) -> AnyAdvertisement:
-    """The advertisement of the topic. Raises CreationRefused, or what is wrong with the version
-    before."""
+    """The advertisement of the topic. Raises CreationRefused, or what else is wrong with the
+    creator, with what it wants or with the version before: that can be answered."""
     request = asked.request
+    _check_creator(request, asked.certificate, rules, now_ns)
+    check_request(request)
     if request.lifetime_ns > rules.lifetime_ns_max:
         raise _no(
             f"this node advertises topics for at most {rules.lifetime_ns_max // 86_400_000_000_000}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -36,6 +37,7 @@ SEALING_KEY_BYTES: Final = 32  # of X25519
 ENTROPY_BYTES: Final = 96
 SERIAL_BITS: Final = 159  # RFC 5280, section 4.1.2.2: 20 bytes and positive
 SELF_SIGNED_DAYS: Final = 3_650
+CERTIFICATES_KEPT: Final = 1_024  # whose keys are remembered
 BACKDATED: Final = timedelta(minutes=5)  # clocks differ
 
 _P256_ORDER: Final = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -191,6 +193,7 @@ def self_signed(
     return made.public_bytes(Encoding.DER)
 
 
+@lru_cache(maxsize=CERTIFICATES_KEPT)
 def certified_key(certificate: bytes) -> PublicKey:
     """The key that a certificate (DER) is of, believed or not. Raises BadCredential."""
     if len(certificate) > CERTIFICATE_BYTES_MAX:

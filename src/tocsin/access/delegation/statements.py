@@ -53,6 +53,11 @@ def parse(kind: str, text: str, size_max: int = STATEMENT_CHARS_MAX) -> Signed:
     return found
 
 
+def payload(text: str) -> bytes:
+    """What is said in a statement that was parsed before."""
+    return jws.decoded(text.split(".", 2)[1], "payload")
+
+
 def check(kind: str, signed: Signed, key: PublicKey) -> None:
     """Raise BadSignedStatement unless the key has signed it."""
     try:

@@ -137,7 +137,12 @@ from tocsin.errors.subscriptions import (
     TooManySubscriptions,
     TooMuchKept,
 )
-<<<<<<< HEAD
+from tocsin.errors.topic_queries import (
+    BadTopicQuery,
+    TopicCatalogFull,
+    TopicQueryTooCostly,
+    XQueryMissing,
+)
 from tocsin.errors.topics import (
     AdvertisementEnded,
     BadAdvertisement,
@@ -149,12 +154,4 @@ from tocsin.errors.topics import (
     CreationRefused,
     GrantRefused,
     ProofRefused,
-=======
-from tocsin.errors.topic_queries import (
-    BadAdvertisement,
-    BadTopicQuery,
-    TopicCatalogFull,
-    TopicQueryTooCostly,
-    XQueryMissing,
->>>>>>> 27f6b839 (topics: words, substrings and what must occur, for queries)
 )

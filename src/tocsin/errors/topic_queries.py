@@ -36,25 +36,17 @@ class TopicQueryTooCostly(TocsinError):
     http_status = 422
 
 
-class BadAdvertisement(TocsinError):
-    """A topic's advertisement or withdrawal is invalid, over a limit, or not the creator's. It was
-    not stored.
-    """
-
-    code = "T372"
-
-
 class TopicCatalogFull(TocsinError):
     """The catalog of topics keeps as many advertisements as it may, or as many as it may of one
     creator. Withdraw some, wait until some expire, or raise the limit.
     """
 
-    code = "T373"
+    code = "T372"
     http_status = 507
 
 
 class XQueryMissing(TocsinError):
     """This broker cannot evaluate XQuery: the package for it, an extra, is not installed."""
 
-    code = "T374"
+    code = "T373"
     http_status = 501

@@ -11,6 +11,8 @@ from typing import Final
 
 from tocsin.topics.queries.requirement import NOTHING, Requirement, Text, all_of, any_of
 
+GROUPS_DEPTH_MAX: Final = 16  # inside each other; of deeper ones nothing is read
+
 _REPEAT = re.compile(r"[*+?]|\{(\d+)(?:,\d*)?\}")
 _GROUP = re.compile(r"\((?:\?(?:P?<\w+>|[imsU-]*:))?")
 _FLAGS = re.compile(r"\(\?[imsU-]+\)")
@@ -36,6 +38,7 @@ def required_texts(expression: str) -> Requirement:
 class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
+        self._depth = 0
 
     def alternatives(self, at: int) -> tuple[Requirement, int]:
         """Up to the closing parenthesis or the end."""
@@ -98,9 +101,13 @@ class _Reader:
         if flags:
             return "", NOTHING, flags.end()
         opened = _GROUP.match(self._text, at)
-        if opened is None or self._text.startswith("(?", at) and opened.end() == at + 1:
+        if opened is None or (self._text.startswith("(?", at) and opened.end() == at + 1):
+            raise _GiveUp
+        self._depth += 1
+        if self._depth > GROUPS_DEPTH_MAX:
             raise _GiveUp
         wanted, end = self.alternatives(opened.end())
+        self._depth -= 1
         if not self._text.startswith(")", end):
             raise _GiveUp
         return "", wanted, end + 1

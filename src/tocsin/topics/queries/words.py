@@ -59,7 +59,8 @@ def parse_text_query(text: str) -> tuple[Term, ...]:
             terms.append(Term(words, is_prefix=found[0].endswith("*")))
     if not terms:
         raise BadTopicQuery(
-            "the text query has no word", remedy="Write words that occur in the topic's description."
+            "the text query has no word",
+            remedy="Write words that occur in the topic's description.",
         )
     if len(terms) > TERMS_MAX:
         raise BadTopicQuery(

@@ -1,0 +1,1 @@
+"""The catalog of topic advertisements on disk: SQLite through apsw. Synchronous."""

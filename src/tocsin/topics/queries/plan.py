@@ -31,6 +31,7 @@ from tocsin.topics.queries.xquery import check_xquery
 
 VALUES_MAX: Final = 16  # of XML, that are looked at for one candidate
 ALTERNATIVES_MAX: Final = 8
+PREFIX_CHARS_MAX: Final = 1_024
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -92,6 +93,11 @@ def plan(query: Query) -> Plan:
             required = check_xquery(query.expression)
             return _of_xml(XQueryQuery(query.expression), required, found, bounds)
         case "prefix":
+            if len(query.expression) > PREFIX_CHARS_MAX:
+                raise BadTopicQuery(
+                    f"the prefix has {len(query.expression)} characters",
+                    remedy=f"No topic has more than {PREFIX_CHARS_MAX}.",
+                )
             topics = ByColumn("topic", beginning_with(query.expression))
             return Plan((*found, (topics,)), (*bounds, topics), is_listing=is_listing)
         case "uuid":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 
@@ -14,7 +14,8 @@ LIMIT_DEFAULT: Final = 100
 LIMIT_MAX: Final = 1_000
 CURSOR_CHARS_MAX: Final = 1_024
 NAME_CHARS_MAX: Final = 256
-EXPRESSION_BYTES_MAX: Final = 8 << 10  # of any language; most allow less
+EXPRESSION_BYTES_MAX: Final = 8 << 10  # of XQuery
+SHORT_BYTES_MAX: Final = 4 << 10  # of the other languages, which mostly allow less
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,13 +68,14 @@ def check_query(query: Query) -> None:
             f"the query asks for {query.limit} advertisements at once",
             remedy=f"Ask for 1 to {LIMIT_MAX}, and go on from the cursor.",
         )
-    if bool(query.language) != bool(query.expression):
+    if query.language not in get_args(Language) or bool(query.language) != bool(query.expression):
         raise BadTopicQuery(
             "a query has an expression in one of the languages, or neither",
             remedy="The languages are text, regex, sql, xpath, xquery, prefix and uuid.",
         )
+    expression_max = EXPRESSION_BYTES_MAX if query.language == "xquery" else SHORT_BYTES_MAX
     for what, text, chars_max in (
-        ("expression", query.expression, EXPRESSION_BYTES_MAX),
+        ("expression", query.expression, expression_max),
         ("creator", query.creator, NAME_CHARS_MAX),
         ("institution", query.institution, NAME_CHARS_MAX),
         ("cursor", query.cursor, CURSOR_CHARS_MAX),

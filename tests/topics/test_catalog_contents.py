@@ -315,6 +315,17 @@ def test_a_damaged_document_is_not_served_and_the_others_are(catalog: Catalog) -
     searcher.close()
 
 
+def test_a_damaged_label_does_not_show_what_is_hidden(catalog: Catalog) -> None:
+    put(catalog, advertised(1), advertised(2, label="staff"))
+    change = "UPDATE adverts SET label = (SELECT no FROM labels WHERE name = 'open')"
+    catalog.connection.execute(change)
+
+    searcher = open_searcher(catalog)
+    assert ask_all(searcher, Query(), {"open"}, 0) == [uuid_of(1)]
+    assert searcher.damaged == 1
+    searcher.close()
+
+
 def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     open_catalog(tmp_path, [advertised(number) for number in range(50)]).close()
     path = tmp_path / "topics.sqlite"

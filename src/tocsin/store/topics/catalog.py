@@ -267,7 +267,7 @@ class Catalog:
             *(given.creator, given.institution, given.topic),
         )
         number = self.connection.last_insert_rowid()
-        crc = checksum(given.uuid, given.version, given.document)
+        crc = checksum(label, given.uuid, given.version, given.document)
         self._run("INSERT INTO documents VALUES (?, ?, ?)", number, crc, given.document)
         hashes = pack_hashes(rows.hashes)
         self._run("INSERT INTO forms VALUES (?, ?, ?, ?)", number, hashes, rows.xml, rows.lines)

@@ -82,8 +82,8 @@ def hash_of(value: str) -> int:
     return found
 
 
-def checksum(uuid: str, version: int, document: bytes) -> int:
-    return crc32(document, crc32(f"{uuid}/{version}".encode()))
+def checksum(label: int, uuid: str, version: int, document: bytes) -> int:
+    return crc32(document, crc32(f"{label}/{uuid}/{version}".encode()))
 
 
 def pack_hashes(hashes: Iterable[int]) -> bytes:

@@ -152,7 +152,7 @@ class Searcher:
             ]
             for start in range(0, len(matches), DOCUMENTS_AT_ONCE):
                 some = matches[start : start + DOCUMENTS_AT_ONCE]
-                documents = self._documents([match.advert for match in some])
+                documents = self._documents(position.label, [match.advert for match in some])
                 for match in some:
                     if (found := documents.get(match.advert)) is not None:
                         yield _at(position, match), found
@@ -200,12 +200,12 @@ class Searcher:
                 break
         return verdicts
 
-    def _documents(self, adverts: list[int]) -> dict[int, Found]:
+    def _documents(self, label: int, adverts: list[int]) -> dict[int, Found]:
         """Without those that were withdrawn meanwhile or are damaged."""
         documents: dict[int, Found] = {}
-        for number, uuid, version, crc, document in self._rows(select_documents(adverts)):
+        for number, uuid, version, crc, document in self._rows(select_documents(label, adverts)):
             found = Found(str(uuid), _number(version), _bytes(document))
-            if checksum(found.uuid, found.version, found.document) == crc:
+            if checksum(label, found.uuid, found.version, found.document) == crc:
                 documents[_number(number)] = found
             else:
                 self.damaged += 1

@@ -81,13 +81,15 @@ def select_slice(
     return found
 
 
-def select_documents(adverts: Sequence[int]) -> Statement:
-    """Number, UUID, version, checksum and document of each, as far as they are there."""
+def select_documents(label: int, adverts: Sequence[int]) -> Statement:
+    """Number, UUID, version, checksum and document of each, as far as they are there and have the
+    label: an index that is damaged must not show what is hidden."""
     found = Statement()
     found.add(
         "SELECT a.id, a.uuid, a.version, d.crc, d.document FROM adverts AS a "
-        f"JOIN documents AS d ON d.id = a.id WHERE a.id IN ({', '.join('?' * len(adverts))})",
-        *adverts,
+        "JOIN documents AS d ON d.id = a.id WHERE a.label = ? "
+        f"AND a.id IN ({', '.join('?' * len(adverts))})",
+        *(label, *adverts),
     )
     return found
 

@@ -394,10 +394,20 @@ class Contents(RuleBasedStateMachine):
         self.catalog = open_catalog(Path(self.directory.name))
         self.searcher = open_searcher(self.catalog)
 
-    @rule(seed=st.integers(0, 1_000), number=st.integers(0, 5), version=st.integers(1, 4))
-    def advertise(self, seed: int, number: int, version: int) -> None:
+    @rule(
+        seed=st.integers(0, 2),
+        number=st.integers(0, 5),
+        version=st.integers(1, 4),
+        label=st.sampled_from(EVERYBODY),
+    )
+    def advertise(self, seed: int, number: int, version: int, label: str) -> None:
+        made = make_advertisement(Random(f"{seed} {number}"), number)
         given = msgspec.structs.replace(
-            make_advertisement(Random(seed), number), version=version, creator="anna"
+            made,
+            version=version,
+            creator="anna",
+            label=label,
+            document=b"version %d, drawn from %d" % (version, seed),
         )
         known = self.versions.get(given.uuid)
         (outcome,) = put(self.catalog, given, now_ns=self.now_ns)
@@ -411,10 +421,7 @@ class Contents(RuleBasedStateMachine):
             assert known is not None
             before = known[2]
             if before is not None and before.document == given.document:
-                moved = msgspec.structs.replace(before, label=given.label)
-                # The catalog takes the descriptors that came with the other label as well.
-                moved = moved if before.label == given.label else given
-                self.versions[given.uuid] = (*known[:2], moved, known[3])
+                self.versions[given.uuid] = (*known[:2], given, known[3])
 
     @rule(number=st.integers(0, 5), version=st.integers(1, 4), hours=st.integers(0, 3))
     def withdraw(self, number: int, version: int, hours: int) -> None:
@@ -455,8 +462,9 @@ class Contents(RuleBasedStateMachine):
             Query(language="sql", expression="band = 'S'"),
             Query(language="xpath", expression="//band"),
         ):
-            found = ask_all(self.searcher, query, EVERYBODY, self.now_ns)
-            assert sorted(found) == scan(valid, query, EVERYBODY, self.now_ns)
+            for labels in (EVERYBODY, ["open"]):
+                found = ask_all(self.searcher, query, labels, self.now_ns)
+                assert sorted(found) == scan(valid, query, labels, self.now_ns)
 
     def teardown(self) -> None:
         if hasattr(self, "searcher"):

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import re2
-
 from tocsin.errors import BadTopicQuery
 from tocsin.topics.queries.grams import in_grams
 from tocsin.topics.queries.regex_literals import required_texts
@@ -40,6 +38,8 @@ class Regex:
 
 def compile_regex(expression: str) -> Regex:
     """BadTopicQuery if it is none, or may take too long."""
+    import re2
+
     if len(expression) > EXPRESSION_CHARS_MAX:
         raise BadTopicQuery(
             f"the regular expression has {len(expression)} characters",

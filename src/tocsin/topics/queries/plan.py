@@ -104,7 +104,7 @@ def plan(query: Query) -> Plan:
             uuid = query.expression.lower()
             if not _UUID.fullmatch(uuid):
                 raise BadTopicQuery(
-                    f"{query.expression[:60]!a} is no UUID", remedy="Write it with its hyphens."
+                    f"{query.expression[:60]!a} is not a UUID", remedy="Write it with its hyphens."
                 )
             one = ByColumn("uuid", Range.exactly(uuid))
             return Plan(((one,),), (*bounds, one), is_listing=False)

@@ -13,21 +13,20 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tocsin.access.decision import EVERYBODY, About, Access, Action, Permit, Readable, not_allowed
+from tocsin.access.decision import Action, not_allowed
 from tocsin.access.resources import filter_resource, subscription_resource
 from tocsin.access.session import BROKER, Session
-from tocsin.broker.broker import Broker
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.trust import plain_address
 from tocsin.broker.effects import Accepted, Pulled, Redriven, Token
-from tocsin.broker.engine import Engine, Replier, StreamSink
-from tocsin.broker.log import StoreReader
+from tocsin.broker.engine import Replier, StreamSink
 from tocsin.broker.quota_hooks import QuotaHooks
+from tocsin.broker.read_port import ReadPort
 from tocsin.broker.runtime import Signal
 from tocsin.broker.service_port import ServicePort
 from tocsin.broker.state.state import no_such_subscription
 from tocsin.broker.state.subscriber import SubscriptionView
-from tocsin.broker.status import BrokerStatus, ClockStatus, clock_status_of, status_of
+from tocsin.broker.status import ClockStatus, clock_status_of
 from tocsin.errors import ShuttingDown, TocsinError
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
@@ -39,41 +38,12 @@ T = TypeVar("T")
 Name = TypeVar("Name", bound=Hashable)
 
 
-class BrokerPort(QuotaHooks):
+class BrokerPort(QuotaHooks, ReadPort):
     """A broker, as everything that is not a broker sees it."""
-
-    def __init__(self, broker: Broker, engine: Engine, access: Access = EVERYBODY) -> None:
-        self.runtime = engine.runtime
-        self._broker = broker
-        self._engine = engine
-        self.access = access
-        self._decide = access.decide
-
-    def check(self, session: Session, action: Action, resource: str, about: About = None) -> None:
-        """Raise NotAllowed if the session may not. For what a service does by itself: the other
-        calls ask on their own. `about`: whose it is, the topic or the filter that it is about."""
-        self._decide(session, action, resource, about)
-
-    def may(self, session: Session, action: Action, resource: str, about: About = None) -> bool:
-        """The same as an answer, for a list of which everybody sees a part."""
-        return self.access.allows(session, action, resource, about)
 
     def check_events(self, session: Session, events: Sequence[Event]) -> None:
         """Raise NotAllowed unless the session may publish all of these."""
         self.access.decide_events(session, events)
-
-    def read_permit(self, session: Session) -> Permit | None:
-        """Which events the session may read; None for every one."""
-        return self.access.session_permit(session, Action.READ)
-
-    def readable(self, session: Session, resource: str = "") -> Readable | None:
-        """What the session may read at this moment, for any thread; None for everything, or if it
-        has a right to the whole resource, which is made of events."""
-        permit = self.read_permit(session)
-        found = None if permit is None else permit.readable()
-        if found is not None and resource and found.has_all_on(resource, frozenset()):
-            return None
-        return found
 
     def own(self, session: Session) -> ServicePort:
         """What only the broker's own services call; NotAllowed for everybody else."""
@@ -226,9 +196,11 @@ class BrokerPort(QuotaHooks):
     ) -> Pulled:
         """Fetch from a box; what was handed out before is released by its token, `ack`."""
         self.check_subscription(session, Action.SUBSCRIBE, box_id, Kind.BOX)
+        owner = self._broker.owner_of(box_id)
         pulled: Pulled = await self._ask(
             partial(self._broker.pull, box_id, events_max, wait_ns, ack)
         )
+        self._check_still(session, Action.SUBSCRIBE, f"box/{box_id}", owner)
         return pulled
 
     async def take(
@@ -236,6 +208,7 @@ class BrokerPort(QuotaHooks):
     ) -> tuple[Pulled, Token]:
         """Fetch what is in no other answer. The token is to be released, or given back."""
         self.check_subscription(session, Action.SUBSCRIBE, box_id, kind)
+        resource, owner = subscription_resource(kind, box_id), self._broker.owner_of(box_id)
         tokens: list[Token] = []
 
         def call(token: Token, now_ns: int) -> None:
@@ -243,6 +216,11 @@ class BrokerPort(QuotaHooks):
             self._broker.boxes.take(box_id, events_max, wait_ns, token, now_ns, kind)
 
         pulled: Pulled = await self._ask(call)
+        try:
+            self._check_still(session, Action.SUBSCRIBE, resource, owner)
+        except TocsinError:
+            self.give_back(tokens[0])
+            raise
         return pulled, tokens[0]
 
     def release(self, token: Token, through: int | None = None) -> None:
@@ -309,57 +287,10 @@ class BrokerPort(QuotaHooks):
             self._broker.peer_connected(plain_address(host), self._engine.steady_ns())
             self.runtime.wake()
 
-    # Reading
-
-    async def read(self, session: Session, resource: str, work: Callable[[StoreReader], T]) -> T:
-        """Ask the log something; the resource says what, as in `events` or `deadletters`."""
-        self._decide(session, Action.READ, resource)
-        return await self._engine.read(work)
-
-    def report_corrupt(self, sequences: list[int]) -> None:
-        """A reader of the log was not given these records, which are damaged."""
-        if sequences:
-            self._broker.report_corrupt(sequences)
-            self.runtime.wake()
-
-    def status(self, session: Session) -> BrokerStatus:
-        """How the broker is at this moment."""
-        self._decide(session, Action.READ, "status")
-        return status_of(self._broker)
-
     def hold_for_archive(self, session: Session, archived: int | None) -> None:
         """Keep what follows `archived`, although it may be trimmed; None to keep nothing so."""
         self._decide(session, Action.MANAGE, "archive")
         self._broker.hold_for_archive(archived)
-
-    @property
-    def head(self) -> int:
-        """The number of the last event."""
-        return self._broker.head
-
-    @property
-    def first(self) -> int:
-        """The number of the oldest event that the log still has."""
-        return self._broker.first
-
-    @property
-    def lower_bound_ns(self) -> int:
-        """The time that it is at least, also while the machine's clock is in doubt."""
-        return self._broker.clock.lower_bound_ns(self._engine.steady_ns())
-
-    @property
-    def is_clock_in_doubt(self) -> bool:
-        """True while nothing should be given up because its time is over."""
-        return self._broker.clock.doubt is not None
-
-    @property
-    def clock_complaint(self) -> str:
-        """What is wrong with the machine's clock; empty if nothing is."""
-        return self._broker.clock.complaint()
-
-    def clock_status(self, session: Session) -> ClockStatus:
-        self._decide(session, Action.READ, "clock")
-        return clock_status_of(self._broker)
 
     async def accept_clock(self, session: Session, wall_ns: int) -> ClockStatus:
         """An operator says that the machine's clock is right. Returns how it is then."""

@@ -139,6 +139,7 @@ class Board:
             finally:
                 timer.cancel()
                 self._waiters.discard(waiter)
+            self.check_read(session)  # the right may have ended meanwhile
         return self.profile
 
     # Publishers

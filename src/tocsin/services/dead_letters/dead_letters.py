@@ -49,7 +49,7 @@ class DeadLetters:
         self, session: Session, *, after: str, limit: int, subscription: str | None
     ) -> LettersPage:
         """Those of one subscription or of all that the caller may see."""
-        reads_all = self._port.may(session, Action.READ, ALL)
+        reads_all = self._may_read_all(session)
         if not reads_all:
             self._port.check(session, Action.READ, OWN)
         may_see = self._seen(session, reads_all=reads_all)
@@ -59,11 +59,17 @@ class DeadLetters:
                 return False
             return may_see(letter)
 
-        return await self._port.read(
+        page = await self._port.read(
             session,
             ALL if reads_all else OWN,
             lambda log: _scan(log, after, limit, is_wanted),
         )
+        # While the log was asked, a right may have ended.
+        may_see = self._seen(session, reads_all=reads_all and self._may_read_all(session))
+        return LettersPage([each for each in page.letters if may_see(each)], page.next)
+
+    def _may_read_all(self, session: Session) -> bool:
+        return self._port.may(session, Action.READ, ALL)
 
     async def find(self, session: Session, letter_id: str) -> DeadLetter:
         """NoSuchDeadLetter for who may read all; NotAllowed for everybody else."""

@@ -122,7 +122,12 @@ class ResourceDiscovery:
             raise
         finally:
             del self._waiting[request.request_id]
-        return _answer(waiting.found, summary, asked)
+        self._check_some(session, Action.READ)  # a right may have ended meanwhile
+        may_have = self._may_have(session, Action.READ)
+        answer = _answer(waiting.found, summary, asked)
+        if may_have is None:
+            return answer
+        return replace(answer, found=[each for each in answer.found if may_have(each.resource)])
 
     def _abandon(self, request_id: str, waiting: _Waiting) -> None:
         """Whoever asked has left: nothing more is to be sent for it."""

@@ -15,7 +15,7 @@ from tocsin.access.session import Session
 from tocsin.broker.effects import Token
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Signal
-from tocsin.errors import NotAcknowledged, TocsinError
+from tocsin.errors import NotAcknowledged, NotSignedIn, TocsinError
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind
@@ -147,6 +147,9 @@ class Forwarder:
             pulled, token = await self._port.take(
                 self._session, self._link_id, self._events_max, WAIT_NS, Kind.LINK
             )
+        except NotSignedIn as ended:
+            self._connection.refuse(ended)
+            return False
         except TocsinError as error:
             self._note_not_read(error.problem)
             await self._port.runtime.sleep(RETRY_S)

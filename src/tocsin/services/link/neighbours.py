@@ -10,7 +10,7 @@ from tocsin.errors import NoSuchSubscription, NotAllowed, TocsinError
 from tocsin.event.filter import NOTHING
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Change, Kind, Owner, Subscription
-from tocsin.overlay.routing.effects import NeighbourFilter
+from tocsin.overlay.routing.effects import Effect, NeighbourFilter
 from tocsin.overlay.routing.router import Router
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.backlog import Backlog
@@ -19,7 +19,7 @@ from tocsin.services.link.identity import Ids
 from tocsin.services.link.log_lines import LinkChanges
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.services.link.options import LinkOptions
-from tocsin.services.link.rights import session_of
+from tocsin.services.link.rights import check_again, session_of
 from tocsin.wire.link.codec import LinkMessage
 
 AT_A_TIME = 200  # filters are indexed in one turn of the loop
@@ -133,6 +133,19 @@ class Neighbours:
             f"the broker {broker} is that of another principal",
             remedy=f"If it has another name now: tocsin overlay forget {broker}",
         )
+
+    def look_at_rights(self, connection: Connection) -> list[Effect]:
+        """Raise NotAllowed for who may not be linked any more; what was refused for want of a right
+        that there is by now is taken."""
+        number = connection.number
+        if not check_again(self._port, connection) or not self._router.has_refused(number):
+            return []
+        effects = self._router.rights_changed(number, self.now_ns())
+        neighbour = self.get(connection.broker)
+        is_all_taken = not self._router.has_refused(number)
+        if is_all_taken and isinstance(neighbour.entry_error, NotAllowed):
+            neighbour.entry_error = None
+        return effects
 
     def _session_of(self, broker: str) -> Session | None:
         """Of one that is a neighbour now."""

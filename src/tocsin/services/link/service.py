@@ -15,7 +15,6 @@ from tocsin.broker.runtime import Tasks, Timer
 from tocsin.errors import (
     BadLinkMessage,
     LinkRefused,
-    NotAllowed,
     TocsinError,
 )
 from tocsin.event.filter import Filter
@@ -40,7 +39,7 @@ from tocsin.services.link.log_lines import LinkChanges, RefusedLinks, note_ignor
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.performer import TABLES, Performer
-from tocsin.services.link.rights import check_again, check_entry, check_link, session_of
+from tocsin.services.link.rights import check_entry, check_link, session_of
 from tocsin.services.link.transport import Connector, Receiver, Transport
 from tocsin.services.link.views import OverlayInfo
 from tocsin.services.repeated_log import RepeatedLog
@@ -324,7 +323,10 @@ class LinkService:
         for connection in list(self._connections.values()):
             if late_s > TICK_S:  # what came meanwhile is read before it is judged
                 connection.excuse(late_s)
-            self._look_at_rights(connection)
+            try:
+                self._perform(self.neighbours.look_at_rights(connection))
+            except TocsinError as ended:
+                self.refuse(connection, ended)
             is_greeted = self.router.neighbour(connection.number) is not None
             connection.tick(now_s, is_greeted=is_greeted or connection.is_direct)
         excused_s = late_s if late_s > TICK_S else 0.0
@@ -336,21 +338,6 @@ class LinkService:
         self._changes.tick(now_s)
         self._perform(self.router.tick(self.neighbours.now_ns(), int(now_s * NS_PER_S)))
         self._set_timer()
-
-    def _look_at_rights(self, connection: Connection) -> None:
-        """A right that has ended ends the link, and one that is new lets entries in."""
-        try:
-            is_other = check_again(self._port, connection)
-        except TocsinError as ended:
-            self.refuse(connection, ended)
-            return
-        number = connection.number
-        if is_other and self.router.has_refused(number):
-            self._perform(self.router.rights_changed(number, self.neighbours.now_ns()))
-            neighbour = self.neighbours.get(connection.broker)
-            is_all_taken = not self.router.has_refused(number)
-            if is_all_taken and isinstance(neighbour.entry_error, NotAllowed):
-                neighbour.entry_error = None
 
     def _route_local(self, entry: str, wanted: Filter | None) -> None:
         now_ns = self.neighbours.now_ns()

@@ -170,11 +170,15 @@ class NotificationService:
             if stored is None or is_it(stored.event):
                 break
             stored = await read(partial(_last_before, stored.seq, pattern))
-        if stored is None or not is_it(stored.event):
+        if stored is None or not is_it(stored.event) or not self._may_read(request, stored):
             raise faults.fault(
                 "NoCurrentMessageOnTopicFault", f"nothing was published recently on {pattern}"
             )
         return say.GetCurrentMessageResponse(payload_of(stored.event))
+
+    def _may_read(self, request: Request, stored: Stored) -> bool:
+        """Now: while the log was asked, a right may have ended."""
+        return bool(self._port.still_readable(request.session, [stored]))
 
     def _found(self, request: Request) -> SubscriptionView:
         if request.resource is None:

@@ -160,7 +160,10 @@ class PerformanceService:
         def read(work: Callable[[StoreReader], Stored | None]) -> Awaitable[Stored | None]:
             return self.port.read(caller, EVENTS, work)
 
-        return await self._latest_of_type(kind, holds, read)
+        found = await self._latest_of_type(kind, holds, read)
+        if found is None:
+            return None
+        return next(iter(self.port.still_readable(caller, [found])), None)
 
     async def _nothing_like(self, parameters: m.Parameters, caller: Session) -> str:
         """Why nothing was found. What else there is, is named only to who may read the types."""

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tocsin.access.decision import Readable
-from tocsin.broker.log import StoreReader
 from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, reads, session_in
 from tocsin.drivers.http.rest.events.views import events_info
 from tocsin.drivers.http.rest.responses import answer
 from tocsin.errors import BadMethod
-from tocsin.event.filter import EVERYTHING, Filter
-from tocsin.event.filter_eval import matches
 from tocsin.event.stored import Stored
+from tocsin.services.event_pages import LIMIT_DEFAULT, LIMIT_MAX, read_page
 from tocsin.services.publishing import publish as service
 from tocsin.wire.api.arrow import YES_OR_NO, is_wanted
 from tocsin.wire.api.query import Query
@@ -30,13 +27,6 @@ if TYPE_CHECKING:
     from tocsin.drivers.http.rest.events.arrow import ArrowReader
     from tocsin.drivers.http.server import HttpServer
 
-LIMIT_MAX: Final = 1_000
-LIMIT_DEFAULT: Final = 100
-SCANNED_MAX: Final = (
-    20_000  # events that one call looks at for a filter; `next` says how far it got
-)
-PAGE: Final = 1_000
-PAGE_BYTES: Final = 8 << 20
 SIGNATURES: Final = "signatures"
 
 
@@ -70,16 +60,15 @@ def event_routes(
         filter = query.filter()
         checks_signatures = query.choice(SIGNATURES, "no", YES_OR_NO) == "yes"
         session = session_in(request)
-        readable = port.readable(session)
-        found, reached, corrupt = await port.read(
-            session, "events", lambda log: _scan(log, after, limit, filter, readable)
-        )
-        port.report_corrupt(corrupt)
-        signatures = None
+        page = await read_page(port, session, after, limit, filter)
+        found, signatures = page.events, None
         if checks_signatures:
-            signatures = await asyncio.to_thread(_signatures, found, authorities())
-        more = reached < port.head
-        return answer(events_info(found, reached, corrupt, more=more, signatures=signatures))
+            checked = await asyncio.to_thread(_signatures, found, authorities())
+            of_event = dict(zip((each.seq for each in found), checked, strict=True))
+            found = port.still_readable(session, found)
+            signatures = [of_event[each.seq] for each in found]
+        more = page.next < port.head
+        return answer(events_info(found, page.next, page.corrupt, more=more, signatures=signatures))
 
     async def stream_head(request: Request) -> Response:
         return Response(media_type="text/event-stream")
@@ -107,32 +96,3 @@ def _arrow_reader(port: BrokerPort, archiver: Archiver | None) -> ArrowReader:
     from tocsin.drivers.http.rest.events.arrow import ArrowReader
 
     return ArrowReader(port, archiver)
-
-
-def _scan(
-    log: StoreReader, after: int, limit: int, filter: Filter, readable: Readable | None
-) -> tuple[list[Stored], int, list[int]]:
-    """Events that pass the filter and may be read, how far was looked, and what was damaged on the
-    way."""
-    takes_all = filter == EVERYTHING and readable is None
-    found: list[Stored] = []
-    corrupt: list[int] = []
-    reached, scanned = after, 0
-    while len(found) < limit and scanned < SCANNED_MAX:
-        page_max = limit if takes_all else PAGE
-        page = log.read(reached, page_max, PAGE_BYTES)
-        corrupt.extend(page.corrupt)
-        scanned += len(page.events) + len(page.corrupt)
-        if page.next <= reached or not (page.events or page.corrupt):
-            return found, max(page.next, reached), corrupt
-        for stored in page.events:
-            if readable is not None and not readable.has_event(stored.event):
-                continue
-            if filter == EVERYTHING or matches(filter, stored.event):
-                found.append(stored)
-                if len(found) == limit:
-                    return found, stored.seq, [seq for seq in corrupt if seq <= stored.seq]
-        reached = page.next
-        if takes_all:
-            break
-    return found, reached, corrupt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,18 +11,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tocsin import __version__
-from tocsin.access.decision import Readable
 from tocsin.access.session import Session
-from tocsin.broker.recent.topic_counts import TOPICS_MAX, TopicCount, TopicCounts
 from tocsin.drivers.http.rest.endpoint import Endpoint, reads, session_in
 from tocsin.drivers.http.rest.events.views import overlay_shown, views_shown
 from tocsin.drivers.http.rest.responses import answer
-from tocsin.event.filter import TopicIs
 from tocsin.event.instant import rfc3339
 from tocsin.event.subscription import Kind, State
-from tocsin.event.topic import TopicPattern
-from tocsin.event.wildcards import without_foreign_wildcards
-from tocsin.wire.api.query import Query
+from tocsin.services.topic_list import list_topics
 from tocsin.wire.api.status_views import (
     ArchiveInfo,
     AuthInfo,
@@ -33,8 +27,6 @@ from tocsin.wire.api.status_views import (
     MonitorInfo,
     OverlayInfo,
     StatusInfo,
-    TopicInfo,
-    TopicsPage,
 )
 
 if TYPE_CHECKING:
@@ -45,9 +37,7 @@ if TYPE_CHECKING:
     from tocsin.drivers.monitor.monitor import Monitor
     from tocsin.services.link.views import OverlayInfo as Overlay
 
-SORTS: Final = ("topic", "events", "rate", "last")
 STATES: Final = (State.ACTIVE, State.PAUSED, State.PENDING)
-LIMIT_DEFAULT: Final = 1_000
 
 
 def status_routes(context: RestContext, server: HttpServer) -> list[Endpoint]:
@@ -55,85 +45,14 @@ def status_routes(context: RestContext, server: HttpServer) -> list[Endpoint]:
         return answer(_status(context, server, session_in(request)))
 
     async def topics(request: Request) -> Response:
-        query = Query.parse(request.scope["query_string"], ("pattern", "sort", "limit"))
-        text = query.text("pattern")
-        pattern = None if text is None else _pattern(text)
-        sort = query.choice("sort", "topic", SORTS)
-        limit = query.number("limit", LIMIT_DEFAULT, least=1, most=TOPICS_MAX)
-        session = session_in(request)
-        read = partial(context.port.read, session, "topics")
-        await context.topics.counts.look_back(context.port.first, read)
-        readable = context.port.readable(session, "topics")
-        return answer(_topics(context.topics.counts, pattern, sort, limit, readable))
+        query, counts = request.scope["query_string"], context.topics.counts
+        now_ns = time.time_ns()
+        return answer(await list_topics(context.port, counts, session_in(request), query, now_ns))
 
     return [
         Endpoint("GET", "/status", status, reads("status")),
         Endpoint("GET", "/topics", topics, reads("topics")),
     ]
-
-
-def _pattern(text: str) -> TopicPattern:
-    pattern = TopicPattern.parse(text)
-    without_foreign_wildcards(TopicIs(pattern))
-    return pattern
-
-
-def _topics(
-    counts: TopicCounts,
-    pattern: TopicPattern | None,
-    sort: str,
-    limit: int,
-    readable: Readable | None,
-) -> TopicsPage:
-    """Of the topics those that the caller may know of."""
-    now_ns = time.time_ns()
-    found = [
-        each
-        for each in counts.topics()
-        if (pattern is None or pattern.matches(each.topic))
-        and (readable is None or readable.has_topic(each.topic))
-    ]
-    counted = [each for each in found if _is_counted(each, readable)]
-    _sort(counted, sort, now_ns)
-    infos = [_info(each, now_ns) for each in counted]
-    if len(counted) < len(found):
-        names = {each.topic for each in found} - {each.topic for each in counted}
-        infos += [TopicInfo(name, None, None, None, None) for name in sorted(names)]
-        if sort == "topic":
-            infos.sort(key=lambda each: each.topic)
-    return TopicsPage(
-        infos[:limit],
-        more=len(found) > limit,
-        counted_from=counts.counted_from,
-        topics_max=TOPICS_MAX,
-        forgotten=counts.forgotten if readable is None else 0,
-    )
-
-
-def _is_counted(count: TopicCount, readable: Readable | None) -> bool:
-    """How many events there are, and when the last one came, is for who may read them all."""
-    return readable is None or readable.has_all_on("topics", frozenset({count.topic}))
-
-
-def _info(count: TopicCount, now_ns: int) -> TopicInfo:
-    return TopicInfo(
-        count.topic,
-        count.events,
-        round(count.rate.per_s(now_ns), 3),
-        count.last_seq,
-        rfc3339(count.last_ns),
-    )
-
-
-def _sort(found: list[TopicCount], sort: str, now_ns: int) -> None:
-    """By name, or the largest first."""
-    found.sort(key=lambda each: each.topic)
-    if sort == "events":
-        found.sort(key=lambda each: each.events, reverse=True)
-    elif sort == "rate":
-        found.sort(key=lambda each: each.rate.per_s(now_ns), reverse=True)
-    elif sort == "last":
-        found.sort(key=lambda each: each.last_seq, reverse=True)
 
 
 def _status(context: RestContext, server: HttpServer, session: Session) -> StatusInfo:

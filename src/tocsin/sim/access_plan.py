@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import Enum
 from random import Random
 
 from tocsin.sim.rights import (
@@ -19,8 +20,6 @@ from tocsin.sim.rights import (
     draw_right,
 )
 
-ACCESS_SHARE = 1 / 6  # of those worlds whose brokers neither are linked nor share a log
-LINKED_ACCESS_SHARE = 1 / 4  # of those whose brokers are linked
 NAMES = ("ann", "bob", "eve", "tom")
 GROUPS = ("labs", "guests")
 CHAIN = "chain"  # the broker that pushes into this one
@@ -45,13 +44,29 @@ class AccessPlan:
     rules: tuple[SettingsRule, ...]
     by_openid: frozenset[str]  # who signs in with another issuer's tokens
     changes: int  # of rights and credentials, while clients are at work
+    readers: tuple[int, ...] = ()  # how often each reads
     neighbours: tuple[str, ...] = ()  # the principals of the brokers that may be linked
 
 
-def has_access(seed: int, *, is_linked: bool = False) -> bool:
-    if is_linked:
-        return Random(f"principals of links {seed}").random() < LINKED_ACCESS_SHARE
-    return Random(f"access {seed}").random() < ACCESS_SHARE
+class Kind(Enum):
+    """Of worlds, and the share of each in which everybody signs in; drawn by another name each, so
+    that one can have another share."""
+
+    APART = "access", 1 / 6  # the brokers push into each other at most
+    LINKED = "principals of links", 1 / 4
+    SHARED = "principals at one log", 1 / 4
+
+    def __init__(self, draw: str, share: float) -> None:
+        self.draw = draw
+        self.share = share
+
+
+def has_access(seed: int, kind: Kind) -> bool:
+    return Random(f"{kind.draw} {seed}").random() < kind.share
+
+
+def draw_readers(random: Random) -> tuple[int, ...]:
+    return tuple(random.randint(2, 8) for _ in range(random.randint(0, 2)))
 
 
 def add_neighbours(plan: AccessPlan, random: Random, names: tuple[str, ...]) -> AccessPlan:

@@ -79,6 +79,7 @@ class SimNode:
         self.recent = Recent(broker.head)
         self.on_ended: list[Callable[[do.Ended], None]] = []
         self.on_interest: list[Action] = []
+        self.on_known: list[Callable[[list[Stored]], None]] = []  # what is in the log
         self.runtime = SimRuntime(
             process,
             now_ns=lambda: broker.clock.time_ns(process.clock.steady_ns),
@@ -240,10 +241,16 @@ class SimNode:
     def _written(self, commit: do.Commit, outcome: Outcome) -> None:
         if isinstance(outcome, Applied):
             known = self.broker.committed(outcome, self.store.first_seq, self._clock.steady_ns)
-            self.recent.add(known, sum(map(weight, known)))
+            self._know(known)
         else:
             self.broker.commit_failed(outcome, self._clock.steady_ns)
         self._flush()
+
+    def _know(self, events: list[Stored]) -> None:
+        """The broker has heard that these are in the log."""
+        self.recent.add(events, sum(map(weight, events)))
+        for listener in self.on_known:
+            listener(events)
 
     def _appended_elsewhere(self, events: list[Stored]) -> None:
         """Another broker appended these. The news comes later, and in order."""
@@ -257,7 +264,7 @@ class SimNode:
             known = self.broker.appended(events, self._clock.steady_ns)
             if [each.seq for each in known] != [each.seq for each in events]:
                 self._world.seen["shared log: events wait for those before them"] += 1
-            self.recent.add(known, sum(map(weight, known)))
+            self._know(known)
             self.wake()
 
         self._process.later(after_ms, after_ms, deliver)

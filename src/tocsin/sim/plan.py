@@ -7,7 +7,14 @@ from random import Random
 
 from tocsin.broker.delivery.retry import RetryOptions
 from tocsin.broker.options import BrokerOptions
-from tocsin.sim.access_plan import AccessPlan, add_neighbours, draw_access, has_access
+from tocsin.sim.access_plan import (
+    AccessPlan,
+    Kind,
+    add_neighbours,
+    draw_access,
+    draw_readers,
+    has_access,
+)
 from tocsin.sim.faults.crashes import PlannedCrash, draw_crash
 from tocsin.sim.network import Weather
 from tocsin.sim.overlay_plan import OverlayPlan, draw_overlay, search
@@ -93,22 +100,24 @@ def draw_plan(random: Random, seed: int) -> Plan:
         asking = Random(f"searches {seed}")
         if plan.overlay is not None and asking.random() < SEARCH_SHARE:
             plan = replace(plan, overlay=search(plan.overlay, asking))
-        return with_access(plan, seed) if has_access(seed, is_linked=True) else plan
+        return with_access(plan, seed) if has_access(seed, Kind.LINKED) else plan
     if drawn < OVERLAY_SHARE + SHARED_LOG_SHARE:
-        return draw_shared(random)
+        plan = draw_shared(random)
+        return with_access(plan, seed) if has_access(seed, Kind.SHARED) else plan
     brokers = random.choice((1, 1, 2, 3))
     plan = Plan(
         weather=_weather(random),
         brokers=tuple(_broker(random, share=1 / brokers) for _ in range(brokers)),
     )
-    return with_access(plan, seed) if has_access(seed) else plan
+    return with_access(plan, seed) if has_access(seed, Kind.APART) else plan
 
 
 def with_access(plan: Plan, seed: int) -> Plan:
     """The same brokers, where everybody signs in. What that takes is drawn apart, so that all other
     worlds stay as they are."""
     random = Random(f"access plan {seed}")
-    access = [draw_access(random) for _ in plan.brokers]
+    reading = Random(f"readers {seed}")
+    access = [replace(draw_access(random), readers=draw_readers(reading)) for _ in plan.brokers]
     if plan.overlay is not None:
         hosts = [host_of(number) for number in range(len(access))]
         access = [

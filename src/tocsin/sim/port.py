@@ -24,10 +24,10 @@ from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Arrival, Stored
-from tocsin.event.subscription import Change, Kind, Subscription
-from tocsin.sim.checks.access import Holder, holder_of_session
+from tocsin.event.subscription import Change, Kind, Owner, Subscription
 from tocsin.sim.checks.checked_access import CheckedAccess
 from tocsin.sim.checks.delivery import DeliveryCheck
+from tocsin.sim.checks.grants import Holder, holder_of_session
 from tocsin.sim.checks.subscription import SubscriptionRecord
 from tocsin.sim.rights import SUBSCRIBE
 from tocsin.sim.runtime import Observer, SimRuntime
@@ -288,13 +288,28 @@ class CheckedPort(BrokerPort):
         if ack is not None:
             self._checks.releasing(record, int(ack))
         self._observe(lambda result: self._pulled(record, ack, result))
+        owner = self._broker.owner_of(box_id)
         try:
-            return await super().pull(session, box_id, events_max, wait_ns, ack)
+            pulled = await super().pull(session, box_id, events_max, wait_ns, ack)
         except NoSuchBox:
             self._checks.is_not_found(record)
             raise
         finally:
             self._observe(None)
+        self._check_fetched(session, box_id, owner)
+        return pulled
+
+    def _check_fetched(self, session: Session, box_id: str, owner: Owner | None) -> None:
+        """Whoever waited for it has a right to the box when it is answered."""
+        holder = holder_of_session(session)
+        if self._checked is None or holder is None:
+            return
+        model = self._checked.model
+        holding = model.maybe(holder, exactly=True)
+        if model.may(holding, holder, SUBSCRIBE, f"box/{box_id}", owner) is False:
+            raise Violation(
+                f"{holder.name} ({holder.credential}) fetches from a box without a right"
+            )
 
     def _pulled(self, record: SubscriptionRecord, ack: str | None, result: object) -> None:
         if isinstance(result, Pulled):

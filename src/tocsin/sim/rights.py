@@ -138,6 +138,12 @@ def overlap(scope: Scope, filter: Filter) -> bool:
     return any(matches(filter, event) and scope.holds(shape) for event, shape in _domain())
 
 
+@lru_cache(maxsize=len(TOPICS))
+def shapes_on(topic: str) -> list[Shape]:
+    """Of all events of this simulation on a topic."""
+    return [shape for _, shape in _domain() if shape.topic == topic]
+
+
 @lru_cache(maxsize=1)
 def _domain() -> list[tuple[Event, Shape]]:
     every = product(TOPICS, TYPES, range(LEVELS), "xy")

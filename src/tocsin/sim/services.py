@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tocsin.access.session import Session, anonymous
+from tocsin.access.session import Session, anonymous, internal
 from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.sinks import Sink, Sinks, url_sink
 from tocsin.broker.delivery.trust import SinkRules
@@ -21,6 +21,7 @@ from tocsin.errors import NotSignedIn, TocsinError
 from tocsin.services.blackboard.board import Board
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.subscribers import Subscribers
+from tocsin.services.dead_letters.dead_letters import DeadLetters
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.service import LinkService
 from tocsin.services.mailbox.local_delivery import OwnBoxes
@@ -72,6 +73,10 @@ class Services:
         self.node = node
         self.port = node.port
         self._base = f"http://{host}"
+        self.topics = SeenTopics(node.runtime, node.recent)
+        node.on_known.append(self.topics.counts.add)
+        self.letters = DeadLetters(node.port)
+        self.letter_owner = node.port.own(internal("simulator")).letter_owner
         self._limits = Limits()
         self.mailboxes = Mailboxes(
             open_boxes,
@@ -118,7 +123,7 @@ class Services:
                 redeliver_s=plan.redeliver_s,
             ),
             consumers=ConsumerRules(_SINKS, SinkRules(), _accept),
-            topics=SeenTopics(node.runtime, node.recent),
+            topics=self.topics,
             latest=Latest(node.runtime, node.recent).on,
             on_ended=node.on_ended.append,
         )

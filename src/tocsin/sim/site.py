@@ -8,6 +8,7 @@ from tocsin.sim.clients.blackboard import BoardClient
 from tocsin.sim.clients.event_streams import EventStreamReader
 from tocsin.sim.clients.performance import PerformanceConsumer, PerformanceProducer
 from tocsin.sim.clients.publishers import Publisher
+from tocsin.sim.clients.readers import Reader
 from tocsin.sim.clients.soap import FORMS, BoxOwner, SoapPublisher, SoapSubscriber
 from tocsin.sim.clients.sockets import EventSocketClient, SocketClient
 from tocsin.sim.clients.state_writers import StateWriters
@@ -18,6 +19,7 @@ from tocsin.sim.network import Network, Request, Response
 from tocsin.sim.plan import BrokerPlan
 from tocsin.sim.shared_log import SharedLog
 from tocsin.sim.sinks import Sink
+from tocsin.sim.site_access import SiteAccess
 from tocsin.sim.world import World
 
 DISK_FULL_MS = (50, 400)
@@ -66,6 +68,7 @@ class Site:
         for each, events in enumerate(plan.performance):
             self._sockets.append(PerformanceProducer(machine, each, events))
             self._sockets.append(PerformanceConsumer(machine, each))
+        self._readers = [] if access is None else self._readers_of(access)
         self._streams = [EventStreamReader(machine, each) for each in range(plan.streams)]
 
     def _soap_clients(
@@ -88,6 +91,10 @@ class Site:
         clients += [BoxOwner(machine, each, messages=3) for each in range(plan.soap_boxes)]
         return clients
 
+    def _readers_of(self, access: SiteAccess) -> list[Reader]:
+        reads = enumerate(access.plan.readers)
+        return [Reader(self.machine, access, number, each) for number, each in reads]
+
     def may_publish_at(self, others: list[Machine]) -> None:
         """These take the same events: publishers send to any of them, again and again."""
         for publisher in self._publishers:
@@ -109,6 +116,8 @@ class Site:
             world.soon(0, 60, client.start)
         for stream in self._streams:
             world.soon(0, 60, stream.start)
+        for reader in self._readers:
+            reader.start()
         if plan.disk_full_at_ms is not None:
             world.after_ms(plan.disk_full_at_ms, self._fill_disk)
         if plan.sync_fails_at_ms is not None:
@@ -120,7 +129,7 @@ class Site:
         others_are = self._subscribers.is_done and self._state_writers.is_done
         if self._administrators is not None and not self._administrators.is_done:
             return False
-        clients = [*self._publishers, *self._soap, *self._sockets]
+        clients = [*self._publishers, *self._soap, *self._sockets, *self._readers]
         return others_are and all(client.is_done for client in clients)
 
     @property

@@ -20,8 +20,9 @@ from tocsin.event.instant import NS_PER_MS
 from tocsin.services.access.service import ADMINISTRATOR, AccessOptions, AccessService
 from tocsin.sim.access_plan import CHAIN, GROUPS, NAMES, AccessPlan
 from tocsin.sim.certificates import Certificates
-from tocsin.sim.checks.access import AccessModel, Holder, RuleRecord, TokenRecord
+from tocsin.sim.checks.access import AccessModel
 from tocsin.sim.checks.checked_access import CheckedAccess
+from tocsin.sim.checks.grants import Holder, RuleRecord, TokenRecord
 from tocsin.sim.checks.kept_access import KeptAccess
 from tocsin.sim.checks.link_access import LinkAccessCheck
 from tocsin.sim.checks.log import LogCheck
@@ -30,6 +31,7 @@ from tocsin.sim.rights import EVERY_ACTION, EVERYTHING, Right
 from tocsin.sim.world import Violation, World
 
 RETRY_S: Final = 0.02
+REPLAYS: Final = 0.5
 OTHERS: Final = "jwt."
 LONG_NS: Final = 300 * 86_400 * 10**9
 SHORT_MS: Final = (30, 1_500)
@@ -170,6 +172,10 @@ class SiteAccess:
         """Whose credentials a client has."""
         return Random(f"principal {self._world.seed} {self._host} {who}").choice(NAMES)
 
+    def replays(self, who: str) -> bool:
+        """Whether somebody who follows the log begins with all that it has."""
+        return Random(f"replay {self._world.seed} {self._host} {who}").random() < REPLAYS
+
     def text_of(self, principal: str) -> str | None:
         """A credential that somebody has, if any."""
         if principal == CHAIN:
@@ -188,6 +194,13 @@ class SiteAccess:
             now_ns = self.model.now_ns() or self._world.now_ns
             ends_ns = now_ns + int(self.random.uniform(*SHORT_MS) * NS_PER_MS)
         return f"{OTHERS}{principal}.{group}.{self._issued}.{ends_ns}"
+
+    def end_of(self, text: str) -> int | None:
+        """When a credential ends, if its holder knows that."""
+        if text.startswith(OTHERS):
+            return int(text.rpartition(".")[2]) or None
+        token = self.model.tokens.get(text.split("_")[1])
+        return None if token is None else token.expires_ns
 
     def header(self, principal: str) -> str | None:
         text = self.text_of(principal)

@@ -8,115 +8,40 @@ is judged, and what surely is, by which a refusal and the want of an event are.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 from tocsin.access.session import Session
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.subscription import Owner
+from tocsin.sim.checks.grants import (
+    ANONYMOUS,
+    Grant,
+    Holder,
+    Holding,
+    RuleRecord,
+    TokenRecord,
+    Watched,
+    holder_of_session,
+)
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.rights import MANAGE, PUBLISH, READ, SUBSCRIBE, Right, Shape, overlap, shape_of
 from tocsin.sim.world import Action, Violation, World
 
-ANONYMOUS: Final = "anonymous"
-OWN: Final = ("box", "deadletter", "link", "subscription")
-PRIVATE: Final = ("box", "subscription")  # of whoever made it, and of who may manage it
-OPENED_BY_EVENTS: Final = ("events", "topics", "run")  # by a right to any of them
+OWN: Final = {  # whoever made one goes on with it by a right to any events, for this
+    "box": SUBSCRIBE,
+    "deadletter": SUBSCRIBE,
+    "discovery": SUBSCRIBE,
+    "link": SUBSCRIBE,
+    "resource": PUBLISH,
+    "subscription": SUBSCRIBE,
+}
+PRIVATE: Final = ("box", "discovery", "subscription")  # of its maker, and of who may manage it
+OPENED_BY_EVENTS: Final = ("events", "types", "run")  # by a right to any of them
 ANY_LINK: Final = "link/any"
 UNSEEN: Final = "certificate/unseen"  # of a neighbour that has not been there
 NOT_JUDGED: Final = ("endpoint", "topic")  # topics without an event
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """Whoever has rights: an owner, or a session, whose credential has an end."""
-
-    name: str
-    groups: frozenset[str] = frozenset()
-    credential: str = ""
-    expires_ns: int | None = None
-
-
-NOBODY: Final = Holder(ANONYMOUS)
-
-
-def holder_of_session(session: Session) -> Holder | None:
-    """None for the broker itself, which may do everything."""
-    principal, credential = session.principal, session.credential
-    if principal.is_internal:
-        return None
-    if credential is None:
-        return NOBODY
-    return Holder(principal.name, principal.groups, credential.key, credential.expires_ns)
-
-
-def holder_of_owner(owner: Owner | None) -> Holder | None:
-    if owner is None:
-        return NOBODY
-    if owner.is_internal:
-        return None
-    return Holder(owner.name, frozenset(owner.groups), owner.credential)
-
-
-@dataclass(slots=True, kw_only=True)
-class Grant:
-    """A rule or a token; what ends it is asked for, and later sure."""
-
-    id: str
-    may_be_over: bool = False
-    over_ns: int | None = None  # the time of the world since when it surely is
-
-
-@dataclass(slots=True, kw_only=True)
-class RuleRecord(Grant):
-    right: Right
-    principal: str = ""
-    group: str = ""
-    is_of_settings: bool = False
-
-
-@dataclass(slots=True, kw_only=True)
-class TokenRecord(Grant):
-    principal: str
-    groups: frozenset[str] = frozenset()
-    rights: tuple[Right, ...] | None = None
-    expires_ns: int | None = None
-    is_bounded: bool = False
-    made_with: str = ""  # the key of the token by which its principal made it
-
-
-@dataclass(slots=True)
-class Holding:
-    """What somebody has at one moment."""
-
-    is_valid: bool = True
-    rights: list[Right] = field(default_factory=list)
-    bound: list[Right] | None = None
-
-    def allows(self, action: str, shape: Shape) -> bool:
-        every = [self.rights] if self.bound is None else [self.rights, self.bound]
-        return all(
-            any(
-                action in right.actions and right.scope is not None and right.scope.holds(shape)
-                for right in rights
-            )
-            for rights in every
-        )
-
-    def has_any(self, action: str) -> bool:
-        every = [self.rights] if self.bound is None else [self.rights, self.bound]
-        return all(any(action in right.actions for right in rights) for rights in every)
-
-
-@dataclass(slots=True, eq=False)
-class Watched:
-    """A reader of the log. What its holder was not allowed all the time, it need not get."""
-
-    holder: Holder | None = None
-    start: int = 0
-    exempt: set[int] = field(default_factory=set)
-    looked_to: int = 0
 
 
 class AccessModel:
@@ -141,6 +66,7 @@ class AccessModel:
         self.watched: list[Watched] = []
         self._neighbour_names = neighbour_names
         self.neighbours: dict[str, Holder] = {}  # as they signed in last
+        self.changes = 0  # of anybody's rights
         self.on_look: Action = lambda: None  # rights are others, or about to be
         self._latest_ns = 0  # the broker's time of day, when it was last looked at
         self._window: tuple[int, int] | None = None
@@ -276,10 +202,12 @@ class AccessModel:
             return True
         if kind in OWN and isinstance(about, Owner):
             is_own = about.name == holder.name and self._reaches(holder.credential, about)
-            if is_own and _may_get_some(rights):
+            if is_own and _has_some(rights, OWN[kind]):
                 return True
         if kind in OWN and resource == f"{kind}/own":
-            return _may_get_some(rights)
+            by_name = [right for right in rights if right.resource.startswith(f"{kind}/")]
+            named = any(right.actions & {action, OWN[kind]} for right in by_name)
+            return named or _has_some(rights, OWN[kind])
         if isinstance(about, Filter):
             scopes = [right.scope for right in of_action if right.scope is not None]
             if not scopes:
@@ -287,7 +215,9 @@ class AccessModel:
             return True if any(overlap(scope, about) for scope in scopes) else None
         if action == PUBLISH or kind in NOT_JUDGED or isinstance(about, str):
             return None
-        return bool(of_action) if kind in OPENED_BY_EVENTS else False
+        if kind == "topics":  # whoever may do anything on a topic may know that it is there
+            return any(_has_some(rights, each) for each in (READ, SUBSCRIBE, PUBLISH))
+        return kind in OPENED_BY_EVENTS and _has_some(rights, action)
 
     def _reaches(self, credential: str, about: Owner) -> bool:
         """Whether what somebody made is in reach of one of theirs, which may have less rights."""
@@ -376,6 +306,7 @@ class AccessModel:
 
     def look(self) -> None:
         """Somebody is about to have other rights, or has: remember who had none to what."""
+        self.changes += 1
         for watched in self.watched:
             self.look_at(watched)
         self.on_look()
@@ -423,6 +354,6 @@ class AccessModel:
         self.look()
 
 
-def _may_get_some(rights: list[Right]) -> bool:
-    """Whether some events may be had by them."""
-    return any(SUBSCRIBE in right.actions and right.scope is not None for right in rights)
+def _has_some(rights: list[Right], action: str) -> bool:
+    """Whether the action is allowed on some events."""
+    return any(action in right.actions and right.scope is not None for right in rights)

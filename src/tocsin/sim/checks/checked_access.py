@@ -10,7 +10,8 @@ from tocsin.access.session import Session
 from tocsin.errors import NotAllowed
 from tocsin.event.event import Event
 from tocsin.event.subscription import Owner
-from tocsin.sim.checks.access import AccessModel, holder_of_session
+from tocsin.sim.checks.access import AccessModel
+from tocsin.sim.checks.grants import holder_of_session
 from tocsin.sim.world import Violation, World
 
 

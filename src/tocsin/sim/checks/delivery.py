@@ -13,8 +13,9 @@ from tocsin.broker.state.state import IDLE, WATERMARK
 from tocsin.event.instant import NS_PER_MS
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, State, Subscription
-from tocsin.sim.checks.access import AccessModel, Watched, holder_of_owner
+from tocsin.sim.checks.access import AccessModel
 from tocsin.sim.checks.attempts import AttemptCheck
+from tocsin.sim.checks.grants import Watched, holder_of_owner
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.checks.subscription import SubscriptionRecord, Uncertain, may_drop
 from tocsin.sim.faults.clock import MachineClock

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tocsin.sim.checks.access import AccessModel, Grant, RuleRecord, TokenRecord
+from tocsin.sim.checks.access import AccessModel
+from tocsin.sim.checks.grants import Grant, RuleRecord, TokenRecord
 from tocsin.sim.rights import Right, read_right
 from tocsin.sim.world import Violation, World
 

@@ -13,7 +13,8 @@ from tocsin.event.event import Event
 from tocsin.event.filter import TopicIs
 from tocsin.event.filter_text import parse_filter
 from tocsin.event.instant import NS_PER_MS
-from tocsin.sim.checks.access import ANY_LINK, AccessModel, Holder, holder_of_session
+from tocsin.sim.checks.access import ANY_LINK, AccessModel
+from tocsin.sim.checks.grants import Holder, holder_of_session
 from tocsin.sim.rights import MANAGE, PUBLISH, SUBSCRIBE, shape_of
 from tocsin.sim.world import Violation, World
 from tocsin.wire.link.codec import LinkMessage, LinkReader

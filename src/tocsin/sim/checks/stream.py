@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from tocsin.access.session import Session
 from tocsin.event.event import Event
-from tocsin.sim.checks.access import AccessModel, Watched, holder_of_session
+from tocsin.sim.checks.access import AccessModel
+from tocsin.sim.checks.grants import Watched, holder_of_session
 from tocsin.sim.checks.log import LogCheck
 from tocsin.sim.world import Violation
 

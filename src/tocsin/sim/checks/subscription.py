@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from tocsin.event.event import Event
 from tocsin.event.subscription import Change, Config, Kind, State, Subscription
-from tocsin.sim.checks.access import Watched
+from tocsin.sim.checks.grants import Watched
 from tocsin.sim.workload import Want, want_of, wants
 
 T = TypeVar("T")

@@ -3,12 +3,10 @@ that try to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from tocsin.access.decision import Action
 from tocsin.access.policy.rights import Rule
 from tocsin.access.policy.tokens import Token
 from tocsin.access.session import CredentialKind, Session
@@ -17,7 +15,8 @@ from tocsin.event.instant import NS_PER_MS, rfc3339
 from tocsin.services.access.requests import read_token_request
 from tocsin.services.access.service import ADMINISTRATOR
 from tocsin.sim.access_plan import GROUPS, NAMES
-from tocsin.sim.checks.access import Grant, RuleRecord, TokenRecord
+from tocsin.sim.checks.grants import Grant, RuleRecord, TokenRecord
+from tocsin.sim.clients.ends import Ends
 from tocsin.sim.machine import Machine
 from tocsin.sim.rights import (
     EVERY_ACTION,
@@ -35,7 +34,6 @@ from tocsin.sim.world import Violation
 FIRST_MS: Final = 15
 CHANGES_MS: Final = (5, 600)
 AGAIN_MS: Final = 40
-ASKED_MAX: Final = 4  # events about which somebody asks
 
 
 class Administrators:
@@ -46,6 +44,7 @@ class Administrators:
         self._access = access
         self._world = machine.world
         self._random = access.random
+        self._ends = Ends(machine, access)
         self._pending = 0
         self._to_grant: set[str] = set()  # in the end: who has no right to everything yet
         self._to_give: set[str] = set()  # and who has no token for it
@@ -171,7 +170,7 @@ class Administrators:
                 )
             )
             self._access.wallets[name].append(text)
-            self._look_at_the_ends(name, rights or (), token.expires_ns)
+            self._ends.look(name, rights or (), token.expires_ns)
             if done is not None:
                 done(text)
 
@@ -266,7 +265,7 @@ class Administrators:
                 RuleRecord(id=result.id, right=right, principal=principal, group=group)
             )
             if principal in NAMES:
-                self._look_at_the_ends(principal, (right,), None)
+                self._ends.look(principal, (right,), None)
             if done is not None:
                 done()
 
@@ -341,40 +340,6 @@ class Administrators:
             return await services.access.service.add_rule(session, {"principal": name, **written})
 
         self._call(add, answered, name)
-
-    # The moment of an end
-
-    def _look_at_the_ends(self, name: str, rights: Iterable[Right], expires_ns: int | None) -> None:
-        """Somebody asks just before, when a right or a token ends, and just after."""
-        ends = {right.expires_ns for right in rights} | {expires_ns}
-        session = self._access.session(name, "http")
-        for end_ns in sorted(end for end in ends if end is not None):
-            in_ns = end_ns - self._now_ns()
-            if 0 < in_ns < SHORT_MS[1] * NS_PER_MS:
-                for moment_ns in (in_ns - 1, in_ns, in_ns + 1):
-                    self._world.at(self._world.now_ns + moment_ns, partial(self._ask, session))
-
-    def _ask(self, session: Session) -> None:
-        """The checks see what the broker says."""
-        node, log = self._machine.node, self._machine.checks.log
-        if node is None or self._machine.checks.access is None:
-            return
-        self._world.seen["access: the moment of an end"] += 1
-        port, latest = node.port, [log.events[seq] for seq in range(1, log.last + 1)[-ASKED_MAX:]]
-        for action in (Action.SUBSCRIBE, Action.READ):
-            port.may(session, action, "events")
-        for event in latest:
-            with suppress(NotAllowed):
-                port.check_events(session, [event])
-        access, readable = self._machine.checks.access, port.readable(session)
-        permit = port.read_permit(session)
-        for event in latest:
-            # As it is asked of live events, and of a page of the log in whatever thread reads it.
-            for allowed in (
-                permit is None or permit.allows(event),
-                readable is None or readable.has_event(event),
-            ):
-                access.check_read(session, event, is_allowed=allowed)
 
     # In the end
 

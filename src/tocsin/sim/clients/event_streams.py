@@ -53,6 +53,8 @@ class EventStreamReader:
             self._name, machine.checks.log, lambda event: wants(want, event), machine.checks.access
         )
         self._last_event_id: str | None = None
+        if machine.access is not None and machine.access.replays(self._name):
+            self._last_event_id = "0"
         self._transport: StreamTransport | None = None
         self._received = b""
 

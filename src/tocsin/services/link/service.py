@@ -12,11 +12,7 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks, Timer
-from tocsin.errors import (
-    BadLinkMessage,
-    LinkRefused,
-    TocsinError,
-)
+from tocsin.errors import BadLinkMessage, LinkRefused, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Kind
@@ -252,9 +248,8 @@ class LinkService:
                 "a message of discovery before the handshake",
                 remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
             )
-        is_of_neighbour = isinstance(message, _OF_NEIGHBOURS) or not isinstance(
-            message, MessageBase
-        )
+        is_discovery = not isinstance(message, MessageBase)
+        is_of_neighbour = is_discovery or isinstance(message, _OF_NEIGHBOURS)
         connection.backlog.add(size)
         self._performer.put([Received(connection, size, message if is_of_neighbour else None)])
 

@@ -12,7 +12,9 @@ from creating import (
     MALLORY,
     NOW_NS,
     NS,
+    OPEN,
     OTHER_TDN,
+    SECRET,
     TDN,
     TRUSTED,
     asked,
@@ -44,8 +46,16 @@ from tocsin.topics.advertisement import (
     topic_uuid,
     verify,
 )
-from tocsin.topics.identity import Identity
-from tocsin.topics.private import decrypt, open_key, read_signed, share_key, verify_private
+from tocsin.topics.creation import create
+from tocsin.topics.identity import Identity, self_signed
+from tocsin.topics.private import (
+    EncryptedAdvertisement,
+    decrypt,
+    open_key,
+    read_signed,
+    share_key,
+    verify_private,
+)
 from tocsin.topics.synopsis import IntegerSynopsis, PairsSynopsis, StringSynopsis, place
 from tocsin.topics.tombstone import (
     WITHDRAWAL_KIND,
@@ -288,6 +298,25 @@ def test_a_private_topic_is_read_by_its_creator_and_whom_it_gives_the_key() -> N
         open_key(topic.key, other, ALICE.eid, ALICE.sealing)
 
 
+def test_one_key_never_encrypts_two_texts() -> None:
+    """AES-GCM tells all if it does. The request comes again when the node has a new certificate."""
+    request, _ = asked(is_private=True)
+    renewed = Identity(
+        TDN.signing, TDN.sealing, self_signed(TDN.signing, 7, NOW_NS, name="tdn-1"), TDN.entity
+    )
+
+    topics = []
+    for node in (TDN, TDN, renewed):
+        made = create(request, node, SECRET, OPEN, TRUSTED, NOW_NS)
+        assert isinstance(made, EncryptedAdvertisement)
+        topics.append(verify_private(made, TRUSTED, NOW_NS))
+    keys = [open_key(each.key, each.uuid, ALICE.eid, ALICE.sealing) for each in topics]
+
+    assert keys[0] == keys[1] != keys[2]
+    assert topics[0].ciphertext == topics[1].ciphertext
+    assert len({each.uuid for each in topics}) == 1
+
+
 def test_a_private_topic_is_what_it_says_openly() -> None:
     from creating import created
 
@@ -356,11 +385,16 @@ def test_what_was_verified_once_is_known_until_its_node_is_trusted_no_more() -> 
 
 
 def test_as_many_are_remembered_as_are_allowed() -> None:
-    verified = VerifiedAdvertisements(TRUSTED, kept_max=2)
     three = [opened(seed=str(n))[0] for n in range(3)]
+    size = len(three[0].jws) + len(TDN.certificate) + len(ALICE.certificate)
+    verified = VerifiedAdvertisements(TRUSTED, kept_bytes_max=2 * size + size // 2)
 
     for each in (three[0], three[1], three[0], three[2]):
         verified.verify(each, NOW_NS)
+    # The same text with another certificate of its creator takes the place of the first.
+    other = self_signed(ALICE.signing, 7, NOW_NS, name="alice")
+    verified.verify(replace(three[0], creator_certificate=other), NOW_NS)
+    verified.verify(three[0], NOW_NS)
 
     assert len(verified) == 2
     first = verified.verify(three[0], NOW_NS)  # it was asked for after the second

@@ -201,7 +201,9 @@ def create(
     signed = SignedAdvertisement(jws, tdn.certificate, asked.certificate)
     if not request.is_private:
         return signed
-    key = _drawn(secret, b"content key", asked.signed)
+    # Of what it encrypts, and not of the request: a request that comes twice may find the node with
+    # a new certificate, and one key must never encrypt two texts.
+    key = _drawn(secret, b"content key", msgspec.json.encode(signed))
     return encrypt(signed, advertisement(statement, request, jws), tdn, key)
 
 
@@ -295,7 +297,7 @@ def _origin(
     """Who made the UUID and by which salt, and the UUID: those of the version before, if any."""
     request = asked.request
     if not request.previous:
-        salt = _drawn(secret, b"salt", asked.signed)
+        salt = _drawn(secret, b"salt", asked.signed.encode("ascii"))
         return tdn.eid, salt, topic_uuid(tdn.eid, request.creator.key.thumbprint, salt)
     if asked.previous is None:
         raise _no("the version before did not come with the request")
@@ -309,10 +311,10 @@ def _origin(
     return before.origin, before.salt, before.uuid
 
 
-def _drawn(secret: bytes, what: bytes, request: str) -> bytes:
+def _drawn(secret: bytes, what: bytes, of: bytes) -> bytes:
     """What nobody else can know, and always the same for one request."""
     assert len(secret) == SECRET_BYTES == SALT_BYTES
-    return hmac.digest(secret, what + b"\0" + request.encode("ascii"), hashlib.sha256)
+    return hmac.digest(secret, what + b"\0" + of, hashlib.sha256)
 
 
 def _no(why: str) -> CreationRefused:

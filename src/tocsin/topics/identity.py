@@ -24,7 +24,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tocsin.access.delegation.keys import PrivateKey, PublicKey, read_spki
 from tocsin.access.sign_in.certificates import (
-    CERTIFICATE_BYTES_MAX,
     TDN_USAGE,
     entity_id,
     readable,
@@ -37,6 +36,7 @@ SEALING_KEY_BYTES: Final = 32  # of X25519
 ENTROPY_BYTES: Final = 96
 SERIAL_BITS: Final = 159  # RFC 5280, section 4.1.2.2: 20 bytes and positive
 SELF_SIGNED_DAYS: Final = 3_650
+CERTIFICATE_BYTES_MAX: Final = 8 << 10  # with RSA of 8192 bits on both sides, some 4,000
 CERTIFICATES_KEPT: Final = 1_024  # whose keys are remembered
 BACKDATED: Final = timedelta(minutes=5)  # clocks differ
 

@@ -9,16 +9,16 @@ from tocsin.access.delegation import statements
 from tocsin.topics.advertisement import Advertisement, SignedAdvertisement, verify
 from tocsin.topics.trust import TrustedTdns
 
-KEPT_MAX: Final = 2_000  # of some 10 kB each
+KEPT_BYTES_MAX: Final = 16 << 20  # as they travel; most have 4 kB. What is read takes as much again
 
 
 class VerifiedAdvertisements:
     """The last that were read, by the hash of what was signed. Whether the node is still trusted is
     asked each time."""
 
-    def __init__(self, trusted: TrustedTdns, kept_max: int = KEPT_MAX) -> None:
+    def __init__(self, trusted: TrustedTdns, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
         self.trusted = trusted  # exchanged when authorities or revocations change
-        self._kept_max = kept_max
+        self._bytes_left = kept_bytes_max
         self._kept: OrderedDict[str, tuple[SignedAdvertisement, Advertisement]] = OrderedDict()
 
     def __len__(self) -> int:
@@ -33,7 +33,18 @@ class VerifiedAdvertisements:
             self._kept.move_to_end(hash)
             return known[1]
         found = verify(signed, self.trusted, now_ns)
+        if known is not None:
+            self._forget(hash)
         self._kept[hash] = (signed, found)
-        if len(self._kept) > self._kept_max:
-            self._kept.popitem(last=False)
+        self._bytes_left -= _size(signed)
+        while self._bytes_left < 0:
+            self._forget(next(iter(self._kept)))
         return found
+
+    def _forget(self, hash: str) -> None:
+        signed, _ = self._kept.pop(hash)
+        self._bytes_left += _size(signed)
+
+
+def _size(signed: SignedAdvertisement) -> int:
+    return len(signed.jws) + len(signed.tdn_certificate) + len(signed.creator_certificate)

@@ -5,22 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from granting import ALICE, BOB, HOUR_NS, NOW_NS, NS, OWNED, OWNER, UUID, granted, id, passed_on
+from granting import (
+    ALICE,
+    BOB,
+    HOUR_NS,
+    MALLORY,
+    NOW_NS,
+    NS,
+    OWNED,
+    OWNER,
+    UUID,
+    granted,
+    id,
+    passed_on,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.access.delegation import statements
-from tocsin.access.delegation.chain import TopicOwner, check_current, read_chain
+from tocsin.access.delegation.chain import TopicOwner, read_chain
 from tocsin.access.delegation.revocations import (
     CLOCK_SKEW_NS,
     LIST_CHARS_MAX,
     REVOCATIONS_KIND,
     REVOKED_MAX,
     RevocationList,
-    check_fresh,
+    check_right,
     newer,
     read_revocations,
-    revoked_ids,
     sign_revocations,
 )
 from tocsin.errors import BadSignedStatement, GrantRefused
@@ -36,11 +48,27 @@ def read(text: str) -> RevocationList:
 
 
 def test_what_the_owner_revokes_is_refused_and_what_was_made_of_it() -> None:
-    revoked = revoked_ids([read(listed(1, id("1")))])
+    known = read(listed(1, id("1")))
 
     for chain in (granted(), passed_on(granted())):
+        right = read_chain(chain, OWNED)
+        check_right(right, None, NOW_NS)
+        check_right(right, read(listed(1, id("3"))), NOW_NS)
         with pytest.raises(GrantRefused, match=r"link 1 .*revoked"):
-            check_current(read_chain(chain, OWNED), NOW_NS, revoked)
+            check_right(right, known, NOW_NS)
+
+
+def test_the_owner_of_another_topic_revokes_nothing_of_this_one() -> None:
+    """Mallory lists the id of a link that is not hers, in a list for a topic that is."""
+    other = UUID.replace("0123abcd", "99999999")
+    revoked = {id("1"): NOW_NS + HOUR_NS}
+    text = sign_revocations(other, 9, revoked, MALLORY, NOW_NS, NOW_NS + HOUR_NS)
+    hers = read_revocations(text, TopicOwner(other, other, MALLORY.public), NOW_NS)
+
+    with pytest.raises(BadSignedStatement):
+        read(text)
+    with pytest.raises(AssertionError, match="a list of another topic"):
+        check_right(read_chain(granted(), OWNED), hers, NOW_NS)
 
 
 def test_a_list_by_anybody_else_is_refused() -> None:
@@ -73,15 +101,18 @@ def test_of_two_lists_the_one_with_the_higher_number_counts_in_whatever_order_th
 def test_no_grant_is_believed_after_the_last_list_has_ended() -> None:
     known = read(listed())
 
-    check_fresh(None, NOW_NS)
-    check_fresh(known, known.expires_ns - 1)
+    right = read_chain(granted(expires_ns=NOW_NS + 72 * HOUR_NS), OWNED)
+    check_right(right, None, known.expires_ns)
+    check_right(right, known, known.expires_ns - 1)
     with pytest.raises(GrantRefused, match="out of date"):
-        check_fresh(known, known.expires_ns)
+        check_right(right, known, known.expires_ns)
 
 
 def test_a_list_forgets_what_has_ended_anyway() -> None:
     assert read(listed(1, id("1"), ends_ns=NOW_NS)).ids == frozenset()
-    assert read(listed(1, id("1"), ends_ns=NOW_NS + NS)).ids == {id("1")}
+    found = read(listed(1, id("1"), ends_ns=NOW_NS + NS))
+    assert found.ids == {id("1")}
+    assert found.needed_until_ns == NOW_NS + NS
 
 
 def test_a_list_has_a_largest_size_which_can_be_read() -> None:
@@ -113,6 +144,8 @@ def test_a_list_of_the_future_is_refused() -> None:
         {"iat": 10, "exp": 10},
         {"exp": 2**62},
         {"ids": {"x": 1}},
+        {"ids": {id("1"): -1}},
+        {"ids": {id("1"): 2**62}},
         {"ids": ["x"]},
         {"ids": None},
         {"other": 1},

@@ -4,13 +4,13 @@ of them. A list has a number; of two, brokers go by the one with the higher."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from tocsin.access.delegation import statements
-from tocsin.access.delegation.chain import TopicOwner
+from tocsin.access.delegation.chain import DelegatedRight, TopicOwner, check_current
 from tocsin.access.delegation.keys import PrivateKey
 from tocsin.errors import BadSignedStatement, GrantRefused
 from tocsin.event.instant import LATEST_NS, NS_PER_S, rfc3339
@@ -41,6 +41,7 @@ class RevocationList(msgspec.Struct, frozen=True):
     issued_ns: int
     expires_ns: int  # from then on the owner may have revoked more, and no grant is believed
     ids: frozenset[str]
+    needed_until_ns: int  # when the last of the links that it names would have ended
     hash: str
 
 
@@ -54,7 +55,7 @@ def sign_revocations(
 ) -> str:
     """The list, without the grants that have ended by now. `revoked` has the ids of links, and
     when each ends. Raises BadSignedStatement if it would be too long."""
-    ids = {id: ends // NS_PER_S for id, ends in revoked.items() if ends > now_ns}
+    ids = {id: -(-ends // NS_PER_S) for id, ends in revoked.items() if ends > now_ns}
     statement = _Statement(uuid, number, now_ns // NS_PER_S, expires_ns // NS_PER_S, ids)
     _check(statement)
     return statements.sign(REVOCATIONS_KIND, statement, key)
@@ -74,6 +75,7 @@ def read_revocations(text: str, owner: TopicOwner, now_ns: int) -> RevocationLis
         found.iat * NS_PER_S,
         found.exp * NS_PER_S,
         frozenset(found.ids),
+        max(found.ids.values(), default=0) * NS_PER_S,
         statements.digest(text),
     )
 
@@ -99,8 +101,13 @@ def check_fresh(known: RevocationList | None, now_ns: int) -> None:
         )
 
 
-def revoked_ids(lists: Iterable[RevocationList]) -> frozenset[str]:
-    return frozenset[str]().union(*(each.ids for each in lists))
+def check_right(right: DelegatedRight, known: RevocationList | None, now_ns: int) -> None:
+    """Raise GrantRefused unless each link of the chain holds now, as far as the last list of the
+    topic's owner says; `known` is None if there is none. The lists of others do not count: whoever
+    knows the id of a link could revoke it."""
+    assert known is None or known.uuid == right.owner.uuid, "a list of another topic"
+    check_current(right, now_ns, frozenset() if known is None else known.ids)
+    check_fresh(known, now_ns)
 
 
 def _check(found: _Statement) -> None:
@@ -110,8 +117,8 @@ def _check(found: _Statement) -> None:
         raise _bad("it ends before it begins, or after the year 2262")
     if len(found.ids) > REVOKED_MAX:
         raise _bad(f"it has {len(found.ids)} grants, and at most {REVOKED_MAX} are possible")
-    if any(not _ID.fullmatch(id) for id in found.ids):
-        raise _bad("an id in it is malformed")
+    if any(not _ID.fullmatch(id) or not 0 <= ends <= _LATEST_S for id, ends in found.ids.items()):
+        raise _bad("an id in it, or when that ends, is malformed")
 
 
 def _bad(why: str) -> BadSignedStatement:

@@ -113,6 +113,8 @@ class LimitedPort(BrokerPort):
             self.quotas.settle(holders, size)
 
     def _take(self, session: Session, events: Sequence[Event]) -> tuple[int, list[Holder]]:
+        if not self.quotas.has_rules:
+            return 0, []
         size = sum(map(event_weight, events)) if self.quotas.counts_bytes else 0
         return size, self.quotas.publish(session, len(events), size, self._steady_ns())
 

@@ -18,6 +18,7 @@ EXAMPLES = """
   tocsin access allow bob subscribe 'lead/**' --filter 'load5 < 9' --expires P30D
   tocsin access deny RULE                           take a right back
   tocsin access token alice --right publish:lead/** --expires PT1H --out alice.token
+  tocsin access token bob --right 'subscribe:lead/**' --filter 'load5 < 9'
   tocsin access tokens                              those there are
   tocsin access revoke TOKEN
   tocsin access check alice publish lead/ohio       exit code 4 if it is not allowed
@@ -29,6 +30,12 @@ EXAMPLES = """
   tocsin access quotas                              how much everybody has, and may have
 """
 ACTIONS = ("publish", "subscribe", "read", "manage")
+_TOKENS = (
+    "tocsin access token alice --right read --expires PT1H",
+    "tocsin access token ci --right 'publish:lead/test/**' --out ci.token",
+    "tocsin access token bob --right 'subscribe:lead/**' --filter 'load5 < 9' --withheld",
+    "tocsin access token eve --right read --resource 'run/*' --right read --resource status",
+)
 
 
 def add_arguments(parser: Parser) -> None:
@@ -46,21 +53,7 @@ def add_arguments(parser: Parser) -> None:
     )
     deny = _add(actions, "deny", "take a right back", "tocsin access deny 6a0f")
     deny.add_argument("id", metavar="RULE", help="the id of a rule made over the API")
-    token = _add(
-        actions, "token", "make a token", "tocsin access token alice --right read --expires PT1H"
-    )
-    token.add_argument("who", metavar="PRINCIPAL", help="whose token it is")
-    token.add_argument(
-        "--right",
-        metavar="ACTION[:TOPIC]",
-        action="append",
-        help="what it is good for; without any, what the rules give to the principal",
-    )
-    token.add_argument("--group", metavar="NAME", action="append", help="a group it belongs to")
-    token.add_argument("--expires", metavar="WHEN", help="a moment or a duration (12 hours)")
-    token.add_argument(
-        "--out", metavar="FILE", help="write it to a file that its owner alone can read"
-    )
+    _add_token(_add(actions, "token", "make a token", *_TOKENS))
     _add(actions, "tokens", "list tokens", "tocsin access tokens --json")
     revoke = _add(actions, "revoke", "revoke a token", "tocsin access revoke 6a0f")
     revoke.add_argument("id", metavar="TOKEN", help="the id of the token")
@@ -82,6 +75,30 @@ def add_arguments(parser: Parser) -> None:
     _add(actions, "quotas", "use beside limits", "tocsin access quotas")
 
 
+def _add_token(parser: Parser) -> None:
+    from tocsin.cli.access.rights import AddRight, OfRight
+
+    option = parser.add_argument
+    option("who", metavar="PRINCIPAL", help="whose token it is")
+    option(
+        "--right",
+        metavar="ACTION[:TOPIC]",
+        action=AddRight,
+        help="what it is good for; without any, what the rules give to the principal",
+    )
+    words = "of the events of the --right before it, those that pass it"
+    option("--filter", metavar="FILTER", action=OfRight, help=words)
+    words = "the --right before it is about no events, but this, as in run/*"
+    option("--resource", metavar="NAME", action=OfRight, help=words)
+    words = "until when the --right before it holds, a moment or a duration"
+    option("--right-expires", metavar="WHEN", action=OfRight, help=words)
+    words = "by the --right before it, may learn how many events are withheld"
+    option("--withheld", nargs=0, action=OfRight, help=words)
+    option("--group", metavar="NAME", action="append", help="a group it belongs to")
+    option("--expires", metavar="WHEN", help="a moment or a duration (12 hours)")
+    option("--out", metavar="FILE", help="write it to a file that its owner alone can read")
+
+
 def _add_audit(parser: Parser) -> None:
     option = parser.add_argument
     option("--principal", metavar="NAME", help="by whom")
@@ -98,8 +115,9 @@ def _add_audit(parser: Parser) -> None:
     option("--data", metavar="DIR", help="with --verify: of a data directory on this machine")
 
 
-def _add(actions: Any, name: str, words: str, example: str) -> Parser:
-    parser: Parser = actions.add_parser(name, examples=f"\n  {example}\n", help=words)
+def _add(actions: Any, name: str, words: str, *examples: str) -> Parser:
+    lines = "".join(f"\n  {each}" for each in examples)
+    parser: Parser = actions.add_parser(name, examples=f"{lines}\n", help=words)
     add_broker(parser)
     return parser
 
@@ -126,11 +144,16 @@ def _ls(rest: Rest, arguments: Namespace) -> int:
             each.get("resource") or each.get("topic", ""),
             each.get("filter", ""),
             each.get("expires", ""),
+            _expired(each),
         )
         for each in rules
     ]
-    table(("rule", "who", "may", "what", "filter", "until"), rows)
+    table(("rule", "who", "may", "what", "filter", "until", ""), rows)
     return 0
+
+
+def _expired(shown: dict[str, Any]) -> str:
+    return "expired" if shown.get("expired") else ""
 
 
 def _joined(action: str | list[str]) -> str:
@@ -173,7 +196,7 @@ def _token(rest: Rest, arguments: Namespace) -> int:
 
     asked: dict[str, object] = {"principal": arguments.who}
     if arguments.right:
-        asked["rights"] = [_right(each) for each in arguments.right]
+        asked["rights"] = arguments.right
     if arguments.group:
         asked["groups"] = arguments.group
     if arguments.expires:
@@ -204,13 +227,8 @@ def _keep(rest: Rest, made: dict[str, Any], path: str) -> None:
     del made["token"]
 
 
-def _right(text: str) -> dict[str, object]:
-    actions, _, topic = text.partition(":")
-    right: dict[str, object] = {"action": actions.split(",")}
-    return {**right, "topic": topic} if topic else right
-
-
 def _tokens(rest: Rest, arguments: Namespace) -> int:
+    from tocsin.cli.access.rights import right_words
     from tocsin.cli.render import show_json, table
 
     tokens = rest.get("/access/tokens")["tokens"]
@@ -221,18 +239,14 @@ def _tokens(rest: Rest, arguments: Namespace) -> int:
         (
             each["id"],
             each["principal"],
-            "; ".join(map(_right_text, each.get("rights", []))) or "by the rules",
+            "; ".join(map(right_words, each.get("rights", []))) or "by the rules",
             each["expires"] or "never",
-            f"revoked {each['revoked']}" if "revoked" in each else "",
+            f"revoked {each['revoked']}" if "revoked" in each else _expired(each),
         )
         for each in tokens
     ]
     table(("token", "principal", "may", "until", ""), rows)
     return 0
-
-
-def _right_text(right: dict[str, Any]) -> str:
-    return f"{_joined(right['action'])} {right.get('resource') or right.get('topic', '')}".strip()
 
 
 def _revoke(rest: Rest, arguments: Namespace) -> int:
@@ -274,11 +288,10 @@ def _why(found: dict[str, Any]) -> str:
     rule = found.get("rule")
     if rule is None:
         return str(found["reason"])
+    from tocsin.cli.access.rights import right_words
+
     whose = f"@{rule['group']}" if "group" in rule else rule["principal"]
-    what = rule.get("resource") or rule.get("topic", "")
-    passing = f" where {rule['filter']}" if "filter" in rule else ""
-    until = f" until {rule['expires']}" if "expires" in rule else ""
-    return f"rule {rule['id']}: {whose} may {_joined(rule['action'])} {what}{passing}{until}"
+    return f"rule {rule['id']}: {whose} may {right_words(rule)}"
 
 
 def _whoami(rest: Rest, arguments: Namespace) -> int:

@@ -19,6 +19,7 @@ class TokenInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rights: list[dict[str, Any]] | None = None
     bounded: bool = False
     granted_by: str = ""
+    expired: bool = False
     revoked: str | None = None
 
 
@@ -37,6 +38,7 @@ class RuleInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     filter: str | None = None
     resource: str | None = None
     expires: str | None = None
+    expired: bool = False
     withheld: bool = False
     granted_by: str = ""
 

@@ -40,11 +40,11 @@ def _token_routes(port: BrokerPort, service: AccessService) -> list[Endpoint]:
         asked = read_token_request(await _object(request), port.runtime.now_ns())
         token, text = await service.create_token(session_in(request), asked)
         headers = {"location": f"/access/tokens/{token.id}"}
-        return answer(token_info(token, text), 201, headers)
+        return answer(token_info(token, service.policy.now_ns(), text), 201, headers)
 
     async def tokens(request: Request) -> Response:
-        found = service.list_tokens(session_in(request))
-        return answer(TokenList([token_info(each) for each in found]))
+        found, now_ns = service.list_tokens(session_in(request)), service.policy.now_ns()
+        return answer(TokenList([token_info(each, now_ns) for each in found]))
 
     async def revoke(request: Request) -> Response:
         await service.revoke_token(session_in(request), request.path_params["id"])
@@ -59,12 +59,14 @@ def _token_routes(port: BrokerPort, service: AccessService) -> list[Endpoint]:
 
 def _rule_routes(service: AccessService) -> list[Endpoint]:
     async def rules(request: Request) -> Response:
-        found = service.list_rules(session_in(request))
-        return answer(RuleList([rule_info(each) for each in found]))
+        found, now_ns = service.list_rules(session_in(request)), service.policy.now_ns()
+        return answer(RuleList([rule_info(each, now_ns) for each in found]))
 
     async def create_rule(request: Request) -> Response:
         rule = await service.add_rule(session_in(request), await _object(request))
-        return answer(rule_info(rule), 201, {"location": f"/access/rules/{rule.id}"})
+        return answer(
+            rule_info(rule, service.policy.now_ns()), 201, {"location": f"/access/rules/{rule.id}"}
+        )
 
     async def remove_rule(request: Request) -> Response:
         await service.remove_rule(session_in(request), request.path_params["id"])
@@ -102,7 +104,7 @@ def _explaining_routes(service: AccessService) -> list[Endpoint]:
                 action=str(found.action),
                 resource=found.resource,
                 reason=found.reason,
-                rule=None if rule is None else rule_info(rule),
+                rule=None if rule is None else rule_info(rule, service.policy.now_ns()),
             )
         )
 
@@ -112,7 +114,7 @@ def _explaining_routes(service: AccessService) -> list[Endpoint]:
     ]
 
 
-def token_info(token: Token, text: str | None = None) -> TokenInfo:
+def token_info(token: Token, now_ns: int, text: str | None = None) -> TokenInfo:
     rights = None if token.rights is None else [write_right(each) for each in token.rights]
     return TokenInfo(
         id=token.id,
@@ -124,12 +126,19 @@ def token_info(token: Token, text: str | None = None) -> TokenInfo:
         rights=rights,
         bounded=token.is_bounded,
         granted_by=token.granted_by,
+        expired=token.expires_ns is not None and token.expires_ns <= now_ns,
         revoked=rfc3339_or_none(token.revoked_ns),
     )
 
 
-def rule_info(rule: Rule) -> RuleInfo:
-    shown = {"id": rule.id, "granted_by": rule.granted_by, **write_rule(rule)}
+def rule_info(rule: Rule, now_ns: int) -> RuleInfo:
+    expires_ns = rule.right.expires_ns
+    shown = {
+        "id": rule.id,
+        "granted_by": rule.granted_by,
+        "expired": expires_ns is not None and expires_ns <= now_ns,
+        **write_rule(rule),
+    }
     return msgspec.convert(shown, RuleInfo)
 
 

@@ -1,4 +1,5 @@
-"""Wherever a filter comes in, the right to what passes it is asked for: no operation forgets to.
+"""Wherever a filter comes in, the right to what passes it is asked for: no operation forgets to,
+and none has it decided, and recorded, twice.
 
 The operations are taken from the same tables as those of the walk that may do nothing. Here all is
 allowed and written down: each filter that reaches the broker, and what was asked before that.
@@ -7,6 +8,7 @@ allowed and written down: each filter that reaches the broker, and what was aske
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ from unittest.mock import patch
 from urllib.parse import quote
 
 import pytest
+import refusing as refusing_module
 import uvloop
 from frames_walk import Tcp, requests
 from http_walk import BODIES, SOCKET, fetch
@@ -23,7 +26,7 @@ from refusing import Refusing, refusing
 from soap_walk import answer_to
 from sockets_walk import COMMANDS, answer_in_socket
 
-from tocsin.access.decision import ANY_BOX, Action, allow_all
+from tocsin.access.decision import ANY_BOX, About, Action, DecidedBy, allow_all, deny_all
 from tocsin.access.resources import filter_resource
 from tocsin.access.session import BROKER, Session
 from tocsin.broker.broker import Broker
@@ -52,21 +55,38 @@ class Seen:
     """What one operation asked for, and the filters that it brought to the broker."""
 
     asked: set[str] = field(default_factory=set)
+    decided: Counter[str] = field(default_factory=Counter)  # as the audit log has it
     came: list[Filter] = field(default_factory=list)
 
     def forgotten(self) -> list[str]:
         names = [filter_resource(each) for each in self.came]
         return [name for name in names if name not in self.asked and not self._is_box(name)]
 
+    def twice(self) -> list[str]:
+        return [name for name, count in self.decided.items() if count > 1]
+
     def _is_box(self, name: str) -> bool:
         """A message box that somebody asked for has a topic that nobody named."""
         return name.startswith(OF_A_BOX) and ANY_BOX in self.asked
+
+
+WATCHING: list[Seen] = []
+
+
+class Recorded(DecidedBy):
+    """Every decision that the audit log would have."""
+
+    def decide(self, session: Session, action: Action, resource: str, about: About = None) -> None:
+        if WATCHING and session.principal != BROKER and action is Action.SUBSCRIBE:
+            WATCHING[-1].decided[resource] += 1
+        super().decide(session, action, resource, about)
 
 
 @contextmanager
 def watching(broker: Refusing) -> Iterator[Seen]:
     """Meanwhile everybody may do everything, and it is seen."""
     seen = Seen()
+    WATCHING.append(seen)
 
     def decide(session: Session, action: Action, resource: str) -> None:
         if session.principal != BROKER and action is Action.SUBSCRIBE:
@@ -97,12 +117,14 @@ def watching(broker: Refusing) -> Iterator[Seen]:
         for each in patches:
             each.stop()
         broker.decisions.pop()
+        WATCHING.pop()
 
 
 def run(directory: Path, script: Callable[[Refusing], Awaitable[None]]) -> None:
     async def main() -> None:
-        async with refusing(directory, allow_all) as broker:
-            await script(broker)
+        with patch.object(refusing_module, "DecidedBy", Recorded):
+            async with refusing(directory, allow_all) as broker:
+                await script(broker)
 
     uvloop.run(main())
 
@@ -166,6 +188,7 @@ def test_each_request_with_a_filter_asks_for_it(operation: str, tmp_path: Path) 
             assert status < 300, text
             assert seen.came
             assert seen.forgotten() == []
+            assert seen.twice() == []
             if member != "concepts":
                 assert f"filter/{TEXT}" in seen.asked
 
@@ -185,6 +208,28 @@ def test_the_description_names_all_ways_to_subscribe_by_http() -> None:
     } == with_filters().keys()
 
 
+@pytest.mark.parametrize("allowed", [True, False])
+def test_who_may_not_subscribe_has_nothing_read_to_find_where_to_begin(
+    allowed: bool, tmp_path: Path
+) -> None:
+    async def script(broker: Refusing) -> None:
+        body = {
+            "sink": "http://127.0.0.1:9/hook",
+            "filters": FILTERS,
+            "config": {"from": "2026-01-01T00:00:00Z"},
+        }
+        with watching(broker) as seen:
+            broker.decisions.append(allow_all if allowed else deny_all)
+            status, text = await fetch(broker.http.port, "POST", "/subscriptions", body)
+            broker.decisions.pop()
+
+        assert status == (201 if allowed else 403), text
+        assert list(seen.decided.values()) == [1]
+        assert bool(broker.reads) is allowed
+
+    run(tmp_path, script)
+
+
 # The others, by their tables
 
 
@@ -196,6 +241,7 @@ def test_each_soap_operation_that_subscribes_asks_for_the_filter(tmp_path: Path)
             with watching(broker) as seen:
                 await answer_to(broker, *operation)
             assert seen.forgotten() == [], operation
+            assert seen.twice() == [], operation
             if seen.came:
                 subscribes.add(operation)
 
@@ -221,6 +267,7 @@ def test_each_frame_that_subscribes_asks_for_the_filter(tmp_path: Path) -> None:
                 await asyncio.sleep(0)
                 peer.close()
             assert seen.forgotten() == [], request
+            assert seen.twice() == [], request
             if seen.came:
                 subscribes.add(type(request))
 
@@ -239,6 +286,7 @@ def test_each_command_of_the_blackboard_that_subscribes_asks_for_the_filter(
             with watching(broker) as seen:
                 await answer_in_socket(broker, "/blackboard/socket", message)
             assert seen.forgotten() == [], name
+            assert seen.twice() == [], name
             if seen.came:
                 subscribes.add(name)
 

@@ -7,7 +7,7 @@ from tocsin.access.resources import filter_resource
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.recent.types import SeenTypes
-from tocsin.errors import BadMessage, NoSuchSubscription, NotAllowed
+from tocsin.errors import BadMessage, NoSuchSubscription
 from tocsin.event.filter import Filter
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.conversation import CONSUMER
@@ -29,12 +29,11 @@ def check_caller(
     of them, is decided by the port.
     """
     if filter is not None:
-        try:
-            port.check(caller, Action.SUBSCRIBE, filter_resource(filter), filter)
-            return
-        except NotAllowed:
-            if is_known:
-                raise
+        resource = filter_resource(filter)
+        if port.may(caller, Action.SUBSCRIBE, resource, filter):
+            return  # which the port decides, once, when the stream is opened
+        if is_known:
+            port.check(caller, Action.SUBSCRIBE, resource, filter)
     port.check(caller, Action.PUBLISH, topic_of(parameters))
 
 

@@ -18,6 +18,7 @@ from tocsin.broker.port import BrokerPort
 from tocsin.broker.state.state import no_such_subscription
 from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import BadSubscription, BadToken, NoSuchSubscription
+from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.subscription import Change, Config, Kind, State, Subscription
 from tocsin.wire.api.query import Query
@@ -100,10 +101,17 @@ class Subscriptions:
             config=asked.config,
             expires_ns=asked.expires_ns,
         )
-        # Who may subscribe need not have the right to read: it learns a number, and no event.
-        self._port.check(session, Action.SUBSCRIBE, filter_resource(asked.filter), asked.filter)
+        if isinstance(asked.start, AfterTime):
+            self._check_first(session, asked.filter)
         start = await self._start_seq(asked.start)
         return await self._port.subscribe(session, subscription, asked.filter, start)
+
+    def _check_first(self, session: Session, filter: Filter) -> None:
+        """Nothing is read for who may not subscribe; the port decides, once, for who may. He need
+        not have the right to read: he learns a number, and no event."""
+        resource = filter_resource(filter)
+        if not self._port.may(session, Action.SUBSCRIBE, resource, filter):
+            self._port.check(session, Action.SUBSCRIBE, resource, filter)
 
     async def _start_seq(self, start: Start) -> int | None:
         if start is None:

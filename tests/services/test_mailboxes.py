@@ -9,9 +9,16 @@ import pytest
 
 from manual_runtime import ManualRuntime
 from tocsin.access.session import anonymous
+from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
+from tocsin.broker.effects import Push
 from tocsin.errors import NoSuchBox, TooLarge, TooManySubscriptions
+from tocsin.event.event import Event
+from tocsin.event.stored import Stored
+from tocsin.event.subscription import Kind, SoapTerms, Subscription
 from tocsin.services.mailbox.box_reader import Taken
+from tocsin.services.mailbox.local_delivery import OwnBoxes
 from tocsin.services.mailbox.mailboxes import Mailboxes, MailboxOptions
+from tocsin.services.soap.call import SoapAnswer, SoapCall
 from tocsin.wire.msgbox.content import BoxMessage, box_message
 
 OWNER = anonymous("soap")
@@ -211,3 +218,26 @@ def test_what_was_not_acknowledged_comes_again_after_a_crash() -> None:
 
     found = after.run(Mailboxes(lambda: after.port, OPTIONS).take(OWNER, box, 10))
     assert bodies(found) == expected(2, 3)
+
+
+def test_nothing_is_delivered_by_the_broker_itself_to_a_path_that_is_no_box() -> None:
+    """It would be stored there with rights to everything."""
+    runtime = ManualRuntime()
+    calls: list[str] = []
+    outcomes: list[Outcome] = []
+
+    async def answer(call: SoapCall) -> SoapAnswer:
+        calls.append(call.path)
+        return SoapAnswer(202, "", b"")
+
+    boxes = OwnBoxes(runtime, answer)
+    terms = SoapTerms(spec="wsn13", box=True)
+    for path in ("/soap/topic/a", "/soap", "/soap/boxes/x"):
+        sink = f"http://elsewhere{path}"
+        subscription = Subscription(id="s", kind=Kind.PUSH, sink=sink, soap=terms)
+        push = Push(1, sink, subscription, [Stored(1, 0, Event("1", "/s", "t"))], 1.0)
+        boxes.send(push, lambda _, outcome: outcomes.append(outcome))
+        runtime.settle()
+
+    assert calls == ["/soap/boxes/x"]
+    assert [type(each) for each in outcomes] == [Failed, Failed, Answered]

@@ -92,3 +92,27 @@ def test_a_broker_is_not_subscribed_to_itself(broker: Served) -> None:
             ask(PEER, say.Subscribe(EndpointReference(address, WSA2005)), source)
 
     assert broker.call("GET", "/subscriptions")[1]["subscriptions"] == []
+
+
+def test_what_went_into_a_box_here_goes_to_another_sink_once_it_has_one(
+    broker: Served, consumer: Consumer
+) -> None:
+    """And whatever the path of that sink is here, nobody publishes by it as the broker itself."""
+    source = EndpointReference(f"{broker.url}/soap", WSA2005)
+    box = EndpointReference(f"{broker.url}/soap/boxes/x", WSA2005)
+    made = ask(PEER, say.Subscribe(box), source)
+    assert isinstance(made, say.SubscribeResponse)
+    where = f"/subscriptions/{made.reference.address.rpartition('/')[2]}"
+    host = consumer.url.split("/")[2]
+    elsewhere = f"http://{host}/soap/topic/stolen"
+
+    assert broker.call("PATCH", where, {"sink": elsewhere})[0] == 200
+    broker.publish(xml(1))
+
+    found = read(consumer.next().envelope)
+    assert isinstance(found, say.Notify)
+    assert [message.payload for message in found.messages] == [b"<n>1</n>"]
+    status, topics = broker.call("GET", "/topics")
+    assert status == 200
+    assert "stolen" not in str(topics)
+    broker.call("DELETE", where)

@@ -204,8 +204,6 @@ class Registry:
             fields["expires_ns"] = change.expires_ns
         if change.filters is not None:
             fields["filters"] = change.filters
-        if change.owner is not None:
-            fields["owner"] = change.owner
         if change.config is not None:
             fields["config"] = change.config
         if change.owner is not None:
@@ -214,6 +212,8 @@ class Registry:
             fields |= {"state": change.state, "reason": None}
         if change.sink is not None and change.sink != was.sink:
             fields |= {"sink": change.sink, "rate_per_minute": None}
+            if was.soap is not None:  # no box of this broker: nobody can turn to one of those
+                fields["soap"] = msgspec.structs.replace(was.soap, box=False)
             if not self._is_trusted(change.sink):
                 fields |= {"state": SubscriptionState.PENDING, "reason": None}
         return msgspec.structs.replace(was, **fields)

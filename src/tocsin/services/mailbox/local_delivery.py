@@ -53,13 +53,16 @@ class OwnBoxes:
         done(push.lane, outcome)
 
     async def _stored(self, push: Push) -> Outcome:
+        path = parse_address(push.sink).target
+        if parse_path(path).kind != "boxes":  # elsewhere it would be stored as the broker's own
+            return Failed(f"{push.sink} is no message box", reachable=True)
         template = soap_template(push.subscription)
         _, message = envelope(template, push.events, self._cache)
         call = SoapCall(
             body=message,
             content_type=content_type(template.terms.soap),
             soap_action="",
-            path=parse_address(push.sink).target,
+            path=path,
             query="",
             base="",
             session=SERVICE,

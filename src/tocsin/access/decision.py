@@ -68,6 +68,10 @@ class Readable(Protocol):
         """Whether it may know of the topic: it may publish, get or read some event on it."""
 
 
+Reach = Callable[[Owner | None], bool]
+"""Whether what this owner made is the caller's own: made in its name, and with no other rights."""
+
+
 class Access(Protocol):
     """Decides. Whatever it refuses, it refuses by NotSignedIn or NotAllowed."""
 
@@ -89,6 +93,9 @@ class Access(Protocol):
 
     def session_permit(self, session: Session, action: Action) -> Permit | None:
         """The same for a session, and only while its credential is valid."""
+
+    def reach(self, session: Session) -> Reach:
+        """As it is at this moment; any thread may ask it."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -140,6 +147,9 @@ class DecidedBy:
     def session_permit(self, session: Session, action: Action) -> Permit | None:
         return None
 
+    def reach(self, session: Session) -> Reach:
+        return session.is_owner
+
 
 class BoxAccess:
     """The decisions of another access, for the broker that holds the message boxes. A box holds
@@ -150,6 +160,7 @@ class BoxAccess:
     def __init__(self, access: Access) -> None:
         self._decide = access.decide
         self._allows = access.allows
+        self.reach = access.reach
 
     def decide(self, session: Session, action: Action, resource: str, about: About = None) -> None:
         if action is Action.SUBSCRIBE and isinstance(about, Filter):

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
 
-from tocsin.access.decision import About, Action, Decision, Recorder, not_allowed
+from tocsin.access.decision import About, Action, Decision, Reach, Recorder, not_allowed
 from tocsin.access.policy.grants import Grants, Reason
 from tocsin.access.policy.publishers import Publisher, Publishers
 from tocsin.access.policy.rights import Right, Rule
@@ -133,6 +133,13 @@ class Policy:
         if not isinstance(about, Owner) or credential is None:
             return about
         return about if reaches(self._tokens, credential.key, about) else SOMEBODY
+
+    def reach(self, session: Session) -> Reach:
+        """As it is at this moment; any thread may ask it."""
+        key, tokens = session.owner.credential, dict(self._tokens)
+        return lambda each: (
+            each is not None and session.is_owner(each) and reaches(tokens, key, each)
+        )
 
     def decide_events(self, session: Session, events: Sequence[Event]) -> None:
         """Raise if the session may not publish every one of these. The hottest path there is: what

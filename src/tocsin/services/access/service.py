@@ -191,12 +191,16 @@ class AccessService:
         return self._own.kept(key).get(key) == write_token(token)
 
     def list_tokens(self, session: Session) -> list[Token]:
-        """All tokens for who may manage access, else one's own."""
+        """All tokens for who may manage access, else one's own: a token with rights of its own has
+        only itself."""
         every = list(self.policy.tokens.values())
         if self._port.may(session, Action.MANAGE, RESOURCE):
             self._must_be_on()
             return every
         self.check_signed_in(session)
+        own = self._token_of(session)
+        if own is not None and own.rights is not None:  # it is given away
+            return [own]
         return [each for each in every if each.principal == session.principal.name]
 
     def _token(self, session: Session, token_id: str) -> Token:

@@ -149,8 +149,12 @@ class Board:
         if self._port.may(session, Action.READ, "blackboard/publisher/*"):
             return list(self._publishers.values())
         self._port.check(session, Action.READ, "blackboard/publisher/own")
+        # Not each of its name is its own to a token with rights of its own.
         return [
-            each for each in self._publishers.values() if session.is_owner(each.registered.owner)
+            each
+            for each in self._publishers.values()
+            if session.is_owner(owner := each.registered.owner)
+            and self._port.may(session, Action.READ, KEY + each.registered.id, owner)
         ]
 
     async def register(self, session: Session, address: str) -> Registered:

@@ -110,15 +110,13 @@ class DeadLetters:
 
     def _seen(self, session: Session, *, reads_all: bool) -> Seen:
         """Whether the caller may see a letter; any thread may ask."""
-        name = session.principal.name if session.is_signed_in else None
-        owner_of = self._owner_of
+        owner_of, reaches = self._owner_of, self._port.access.reach(session)
         readable = self._port.readable(session)
         gets = self._port.access.session_permit(session, Action.SUBSCRIBE)
         gettable = None if gets is None else gets.readable()
 
         def seen(letter: DeadLetter) -> bool:
-            owner = owner_of(letter)
-            is_own = owner is not None and owner.name == name
+            is_own = reaches(owner_of(letter))
             if is_own and _has(gettable, letter):
                 return True
             return (reads_all or is_own) and _has(readable, letter)

@@ -300,9 +300,16 @@ class Directory:
             self._port.check(session, Action.READ, f"{KEY}*")
             return lambda entry: True
         self._port.check(session, Action.READ, f"{KEY}own")
-        return lambda entry: (
-            session.is_owner(entry.owner) or readable.has_all_on(f"{KEY}{entry.id}", frozenset())
-        )
+
+        def may_read(entry: Entry) -> bool:
+            name = f"{KEY}{entry.id}"
+            if readable.has_all_on(name, frozenset()):
+                return True
+            # Not each of its name is its own to a token with rights of its own.
+            is_own = session.is_owner(entry.owner)
+            return is_own and self._port.may(session, Action.READ, name, entry.owner)
+
+        return may_read
 
     def _check_not_own(self, entry_id: str) -> None:
         if entry_id in self._own:

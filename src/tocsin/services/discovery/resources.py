@@ -165,12 +165,21 @@ class Resources:
             wanted = kind in (None, kept.kind) and model in (None, kept.model)
             if not wanted or not kept.is_live(now_ns):
                 continue
-            if readable is not None and not has_resource(readable, session, kept):
+            if readable is not None and not self._is_listed(session, readable, kept):
                 continue
             if len(found) == limit:
                 return found, found[-1].id
             found.append(kept)
         return found, None
+
+    def _is_listed(self, session: Session, readable: Readable, kept: KeptResource) -> bool:
+        """For who may not read all: its own, and those that it has a right to."""
+        resource = f"resource/{kept.id}"
+        if readable.has_all_on(resource, frozenset()):
+            return True
+        # Not each of its name is its own to a token with rights of its own.
+        is_own = session.is_owner(kept.owner)
+        return is_own and self._port.may(session, Action.READ, resource, kept.owner)
 
     def _live(self, resource_id: str, now_ns: int) -> KeptResource | None:
         kept = self._kept.get(resource_id)
@@ -244,9 +253,3 @@ class Resources:
             await self._port.keep(_SERVICE, key, None)
         except TocsinError:
             self._unreadable.append(key)  # at the next sweep
-
-
-def has_resource(readable: Readable, session: Session, kept: KeptResource) -> bool:
-    """Whether one may be read by who may not read all: it is its own, or one it has a right to."""
-    named = readable.has_all_on(f"resource/{kept.id}", frozenset())
-    return named or session.is_owner(kept.owner)

@@ -170,7 +170,12 @@ class ResourceDiscovery:
         if self._port.may(session, Action.READ, "discovery/*"):
             return list(self._watches.values())
         self._port.check(session, Action.READ, "discovery/own")
-        return [each for each in self._watches.values() if session.is_owner(each.owner)]
+        own = [each for each in self._watches.values() if session.is_owner(each.owner)]
+        # Not each of its name is its own to a token with rights of its own.
+        return [each for each in own if self._may_look_at(session, each)]
+
+    def _may_look_at(self, session: Session, watch: Watch) -> bool:
+        return self._port.may(session, Action.READ, f"discovery/{watch.id}", watch.owner)
 
     def get(self, session: Session, watch_id: str) -> Watch:
         self._check(session, Action.READ, watch_id)
@@ -220,8 +225,10 @@ class ResourceDiscovery:
             return None
 
         def may_have(found: Resource) -> bool:
-            is_own = not found.hops and session.is_owner(self.resources.owner_of(found.id))
-            return is_own or readable.has_all_on(f"resource/{found.id}", frozenset())
+            resource = f"resource/{found.id}"
+            owner = None if found.hops else self.resources.owner_of(found.id)
+            is_own = session.is_owner(owner) and self._port.may(session, action, resource, owner)
+            return is_own or readable.has_all_on(resource, frozenset())
 
         return may_have
 

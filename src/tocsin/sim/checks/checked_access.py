@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tocsin.access.decision import About, Action
+from tocsin.access.decision import About, Action, Reach
 from tocsin.access.policy.policy import HolderPermit, Policy
 from tocsin.access.session import Session
 from tocsin.errors import NotAllowed
@@ -81,3 +81,6 @@ class CheckedAccess:
 
     def session_permit(self, session: Session, action: Action) -> HolderPermit | None:
         return self._policy.session_permit(session, action)
+
+    def reach(self, session: Session) -> Reach:
+        return self._policy.reach(session)

@@ -1,4 +1,8 @@
-"""Files with secrets: read only if nobody else can, and written so that nobody else can."""
+"""Files with secrets: read only if nobody else can, and written so that nobody else can.
+
+The rule is that of PostgreSQL, one for tokens, logins and keys: 0600, or 0640 if the file is root's
+and we are not, as are files that a group of services shares, and what is mounted into containers.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from tocsin.errors import BadCredential
 
 FILE_BYTES_MAX: Final = 1 << 20
 _OTHERS: Final = 0o077
-
+_OTHERS_OF_ROOT: Final = 0o037  # the group of its file may read it
 
 Stamp = tuple[int, int, int]
 
@@ -35,7 +39,7 @@ def check_private(path: str, what: str) -> os.stat_result:
         found = os.stat(path)
     except OSError as error:
         raise _unreadable(path, what, error) from None
-    _must_be_private(path, what, found)
+    must_be_private(path, what, found)
     return found
 
 
@@ -44,7 +48,7 @@ def read_private(path: str, what: str) -> tuple[str, os.stat_result]:
     try:
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
-            _must_be_private(path, what, found)
+            must_be_private(path, what, found)
             data = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise _unreadable(path, what, error) from None
@@ -92,12 +96,14 @@ def _sync(directory: str) -> None:
         os.close(number)
 
 
-def _must_be_private(path: str, what: str, found: os.stat_result) -> None:
+def must_be_private(path: str, what: str, found: os.stat_result) -> None:
+    """Raise BadCredential if somebody else can use the file, of which `stat` said this."""
     if stat.S_ISDIR(found.st_mode):
         raise BadCredential(f"{what} {path} is a directory", remedy="Name a file.")
     if not stat.S_ISREG(found.st_mode):
         return  # a pipe, such as that of <(pass show tocsin), is gone when it was read
-    if found.st_mode & _OTHERS:
+    is_root_s = found.st_uid == 0 and os.geteuid() != 0
+    if found.st_mode & (_OTHERS_OF_ROOT if is_root_s else _OTHERS):
         raise BadCredential(
             f"{what} {path} can be read or changed by others (its mode is "
             f"{stat.S_IMODE(found.st_mode):04o})",

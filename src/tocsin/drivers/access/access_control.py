@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,12 +17,13 @@ from tocsin.access.sign_in.attempts import Attempts
 from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.access.sign_in.sign_in import BearerTokens, SignIn
 from tocsin.config import AccessRules, Settings, is_loopback
+from tocsin.credentials.files import read_private
 from tocsin.drivers.access.audit_files import FileOptions
 from tocsin.drivers.access.audit_log import AuditLog
 from tocsin.drivers.listeners.connection_quotas import ConnectionQuotas
 from tocsin.drivers.logger import WriteLog
 from tocsin.drivers.node import Node
-from tocsin.errors import BadCredential, BadSetting, DataDirectoryUnusable, NotOpenToTheWorld
+from tocsin.errors import BadSetting, DataDirectoryUnusable, NotOpenToTheWorld
 from tocsin.event.instant import NS_PER_S
 from tocsin.services.access.service import AccessOptions, AccessService
 
@@ -199,22 +199,8 @@ async def ensure_administrator(control: AccessControl, directory: str, note: Wri
 
 
 def read_secret(path: Path) -> str:
-    """The text of a file that nobody but its owner may read. Raises BadCredential."""
-    try:
-        with path.open(encoding="utf-8") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            text = file.read(64 << 10).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadCredential(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}",
-            remedy="Name a file with a token that you may read.",
-        ) from None
-    if mode & 0o077:
-        raise BadCredential(
-            f"{path} can be read or written by others (mode {mode:04o})",
-            remedy=f"Keep it to yourself: chmod 600 {path}",
-        )
-    return text
+    """The text of a file that nobody else may use. Raises BadCredential."""
+    return read_private(str(path), "the administrator's token")[0].strip()
 
 
 def write_secret(path: Path, text: str) -> None:

@@ -8,33 +8,22 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from tocsin.credentials.files import must_be_private
 from tocsin.errors import BadCredential
 
 MODE = 0o600
 DIRECTORY_MODE = 0o700
-_OTHERS = stat.S_IRWXO | stat.S_IWGRP | stat.S_IXGRP  # of a file of root, whose group may read
 
 
 def check_private(path: Path, what: str) -> None:
-    """Raise BadCredential if anybody but its owner may read or change the file.
-
-    The rule is that of PostgreSQL: 0600, or 0640 if the file is root's, as keys are that a group of
-    services shares, and secrets that are mounted into containers.
-    """
+    """Raise BadCredential if it is no file, or one that others may use, as `credentials` says."""
     try:
         found = path.stat()
     except OSError as error:
         raise _unreadable(path, what, error) from None
     if not stat.S_ISREG(found.st_mode):
         raise BadCredential(f"{what}, {path}, is not a file", remedy="Name a file.")
-    is_root_s = found.st_uid == 0 and os.geteuid() != 0
-    forbidden = _OTHERS if is_root_s else stat.S_IRWXO | stat.S_IRWXG
-    if found.st_mode & forbidden:
-        mode = stat.S_IMODE(found.st_mode)
-        raise BadCredential(
-            f"{what}, {path}, can be read or changed by others (its mode is {mode:04o})",
-            remedy=f"Make it readable by its owner alone: chmod 600 {path}",
-        )
+    must_be_private(str(path), what, found)
 
 
 def read_private(path: Path, what: str) -> bytes:

@@ -11,7 +11,7 @@ from tocsin.config import load
 from tocsin.config.openid import OpenIdSettings, check_together, read_issuer
 from tocsin.errors import BadSetting
 
-GOOD = {"issuer": "https://sso.example.org/realms/lab", "audience": "tocsin"}
+GOOD = {"issuer": "https://sso.example.org/realms/lab", "audience": "tocsin", "prefix": ""}
 
 
 def test_without_an_issuer_there_is_none() -> None:
@@ -42,7 +42,39 @@ def test_an_issuer_needs_an_audience(audience: str) -> None:
     with pytest.raises(BadSetting, match="audience"):
         read_issuer(GOOD | {"audience": audience})
     with pytest.raises(BadSetting, match="audience"):
-        read_issuer({"issuer": GOOD["issuer"]})
+        read_issuer({"issuer": GOOD["issuer"], "prefix": ""})
+
+
+TABLE = '[openid]\nissuer = "https://a.example"\naudience = "t"\n'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [TABLE, TABLE.replace("[openid]", "[[openid]]"), f"{TABLE}[groups]\nstaff = ['alice']\n"],
+)
+def test_whether_its_names_are_those_of_others_has_to_be_said(text: str, tmp_path: Path) -> None:
+    """A user who is called admin there is the administrator here otherwise, by nobody's will."""
+    file = tmp_path / "tocsin.toml"
+    file.write_text(text)
+
+    with pytest.raises(BadSetting, match=r"openid\.prefix is not set") as refused:
+        load({}, {}, file)
+    assert "prefix = 'lab:'" in refused.value.remedy
+    assert "prefix = ''" in refused.value.remedy
+    for prefix in ("", "lab:"):
+        file.write_text(text.replace("audience", f'prefix = "{prefix}"\naudience'))
+        (issuer,) = load({}, {}, file)[0].openid.issuers()
+        assert issuer.prefix == prefix
+
+
+def test_it_may_be_said_by_a_variable() -> None:
+    named = {"TOCSIN_OPENID__ISSUER": "https://c.example", "TOCSIN_OPENID__AUDIENCE": "t"}
+
+    with pytest.raises(BadSetting, match=r"openid\.prefix is not set \(TOCSIN_OPENID__ISSUER\)"):
+        load({}, named)
+    (issuer,) = load({}, named | {"TOCSIN_OPENID__PREFIX": ""})[0].openid.issuers()
+
+    assert issuer.prefix == ""
 
 
 @pytest.mark.parametrize(
@@ -107,14 +139,15 @@ def test_several_issuers_are_tables_of_the_file(tmp_path: Path) -> None:
 
     third = {"TOCSIN_OPENID__ISSUER": "https://c.example", "TOCSIN_OPENID__AUDIENCE": "t"}
     with pytest.raises(BadSetting, match="same principal"):
-        load({}, third, file)[0].openid.issuers()
+        load({}, third | {"TOCSIN_OPENID__PREFIX": ""}, file)[0].openid.issuers()
     settings, _ = load({}, third | {"TOCSIN_OPENID__PREFIX": "c:"}, file)
     assert len(settings.openid.issuers()) == 3
 
     file.write_text(
-        '[[openid]]\nissuer = "https://a.example"\naudience = "t"\n\n[[openid]]\nx = 1\n'
+        '[[openid]]\nissuer = "https://a.example"\naudience = "t"\nprefix = "a:"\n\n'
+        "[[openid]]\nx = 1\n"
     )
-    with pytest.raises(BadSetting, match="line 5"):
+    with pytest.raises(BadSetting, match="line 6"):
         load({}, {}, file)
     with pytest.raises(BadSetting, match=r"openid\.more"):
         load({}, {"TOCSIN_OPENID__MORE": "x"})

@@ -22,7 +22,7 @@ from tocsin.access.quotas.rules import QuotaRule
 from tocsin.access.sign_in.issuer import Issuer
 from tocsin.config.auth_tables import AccessRules
 from tocsin.config.entries import ENTRY_CHECKS
-from tocsin.config.openid import read_issuer
+from tocsin.config.openid import no_prefix, read_issuer
 from tocsin.config.quota_tables import read_quota
 from tocsin.config.tables import Settings
 from tocsin.errors import BadRight, BadSetting
@@ -46,7 +46,9 @@ NOT_SETTINGS = frozenset(
 
 
 Origins = dict[str, str]
-"""Where each value came from, by its dotted name: default, a file, a variable or a flag."""
+"""Where each value came from, by its dotted name: DEFAULT, a file, a variable or a flag."""
+
+DEFAULT = "default"
 
 CHOICES = {
     "auth.mode": ("auto", "open", "required"),
@@ -103,7 +105,7 @@ def load(
 ) -> tuple[Settings, Origins]:
     """Settings from all sources. `flags` maps dotted names to values; None means not given."""
     values: dict[str, object] = dict(keys())
-    origins: Origins = dict.fromkeys(values, "default")
+    origins: Origins = dict.fromkeys(values, DEFAULT)
 
     def put(name: str, value: object, origin: str, remedy: str = "") -> None:
         _must_exist(name, origin, remedy)
@@ -120,6 +122,8 @@ def load(
         if value is not None:
             put(name, value, "flag")
     settings = _assemble(values, AccessRules() if file is None else read_rules(file))
+    if settings.openid.issuer and origins["openid.prefix"] == DEFAULT:
+        raise no_prefix(f" ({origins['openid.issuer']})")
     if file is not None:
         openid = replace(settings.openid, more=_read_issuers(file))
         settings = replace(settings, openid=openid)

@@ -24,7 +24,7 @@ class OpenIdSettings:
     audience: str = ""  # that a token must be for; every issuer needs one
     name_claim: str = "sub"  # who it is: also preferred_username, or email if it is verified
     groups_claim: str = "groups"  # or a claim in a claim, as in realm_access.roles
-    prefix: str = ""  # of names and groups, so that they are not those of others
+    prefix: str = ""  # of names and groups, so that they are not those of others; has to be given
     ca_file: str = ""  # PEM file of authorities that the issuer may have besides the system's
     more: tuple[Issuer, ...] = ()  # those of [[openid]] tables
 
@@ -56,6 +56,8 @@ def read_issuer(table: Mapping[str, object], where: str = "") -> Issuer:
                 f"openid has {name!r}{where}, which is not a setting of an issuer",
                 remedy=f"Did you mean {near[0]}?" if near else f"It has {', '.join(known)}.",
             )
+    if "prefix" not in table and "issuer" in table:
+        raise no_prefix(where)
     try:
         issuer = msgspec.convert(dict(table), Issuer)
     except msgspec.ValidationError as error:
@@ -72,6 +74,16 @@ def read_issuer(table: Mapping[str, object], where: str = "") -> Issuer:
             remedy="Use letters, as in prefix = 'lab:'.",
         )
     return issuer
+
+
+def no_prefix(where: str) -> BadSetting:
+    """Tokens, certificates and [groups] name principals and groups too, and a token that is made
+    later may. So whether those of the issuer are the same is nothing that could be assumed."""
+    return BadSetting(
+        f"openid.prefix is not set{where}",
+        remedy="Set prefix = 'lab:', so that no name and no group of the issuer is one of tokens, "
+        "certificates or [groups]; or prefix = '' if they are meant to be the same.",
+    )
 
 
 def check_together(issuers: Sequence[Issuer]) -> None:

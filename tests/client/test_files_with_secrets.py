@@ -14,8 +14,8 @@ import pytest
 from served import ROOT
 from tocsin.credentials import files
 from tocsin.credentials.token_file import TokenFile
-from tocsin.drivers import private_files
-from tocsin.drivers.access_control import read_secret
+from tocsin.drivers.access.access_control import read_secret
+from tocsin.drivers.tls import private_files
 from tocsin.errors import BadCredential
 
 TEXT = "tocsin_ab_secret"

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest.mock import patch
 
+import uvloop
+
 from tocsin.access.decision import Access, Action, Decide, DecidedBy, allow_all, deny_all
 from tocsin.access.policy.policy import Policy
 from tocsin.access.policy.rights import read_rule
@@ -266,3 +268,13 @@ async def refusing(
         await asyncio.gather(*(each.close() for each in listeners.values()))
         await soap.close()
         await app.close()
+
+
+def run(
+    directory: Path, script: Callable[[Refusing], Awaitable[None]], decide: Decide = deny_all
+) -> None:
+    async def main() -> None:
+        async with refusing(directory, decide) as broker:
+            await script(broker)
+
+    uvloop.run(main())

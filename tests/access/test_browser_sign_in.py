@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 import pytest
-from test_modes import REQUIRED, admin, token
+from users import REQUIRED, admin, token
 
 from served import Served, served
 

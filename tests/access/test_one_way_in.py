@@ -1,7 +1,6 @@
 """Where nobody may do anything, no endpoint does anything: so none of them forgot to ask.
 
-Another protocol joins by one more entry in WALKS, which makes every call that it has.
-"""
+Another protocol joins by one more entry in WALKS, which makes every call that it has."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import ast
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 
 import pytest
@@ -18,44 +17,27 @@ from frames_walk import post, requests, walk_frames
 from http_walk import BODIES, OPEN, SOCKET, ask, example_of, walk_http
 from link_walk import walk_dialled_link, walk_link
 from pegasus_walk import walk_pegasus
-from refusing import Refusing, Walk, refusing
+from refusing import Refusing, Walk, run
 from soap_walk import OPEN as OPEN_OPERATIONS
 from soap_walk import PATHS, answer_to, envelope, walk_operations, walk_soap, walk_soap_tcp
 from sockets_walk import walk_sockets
-from starlette.requests import Request
-from starlette.responses import Response
 
-from tocsin.access.decision import Action, Decide, DecidedBy, allow_all, deny_all, not_allowed
+from tocsin.access.decision import Action, DecidedBy, allow_all, deny_all, not_allowed
 from tocsin.access.resources import KINDS, kind_of
 from tocsin.access.session import BROKER, Principal, Session, anonymous, internal
-from tocsin.broker.engine import Replier
 from tocsin.config import load
 from tocsin.drivers.box_serve import MailboxListener
 from tocsin.drivers.http import connection as connection_module
 from tocsin.drivers.http.rest import app
-from tocsin.drivers.http.rest.endpoint import BY_PORT, Endpoint, Open
+from tocsin.drivers.http.rest.endpoint import Open
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.plugins import BUILT_IN, DIALECTS
 from tocsin.drivers.soap_services import MailboxNode, soap_context
 from tocsin.errors import NotAllowed
 from tocsin.event.event import Event
-from tocsin.services.blackboard.board import Board
-from tocsin.services.blackboard.messages import message_events
-from tocsin.services.blackboard.socket import BoardSocket
-from tocsin.services.directory.directory import Directory
-from tocsin.services.discovery.resources import Resources
-from tocsin.services.performance import subscribe_rules
-from tocsin.services.performance.service import PerformanceService
-from tocsin.services.performance.session import PerformanceSession
-from tocsin.services.soap.call import ACCEPTED, Reply
-from tocsin.services.soap.call import Request as SoapRequest
 from tocsin.services.soap.paths import PREFIXES, WHOLE, is_soap_path
 from tocsin.services.soap_services import mailbox_dispatcher
-from tocsin.services.streams.event_socket import EventSocket, _Publication
 from tocsin.wire.api.openapi.document import description
-from tocsin.wire.cloudevents.read import read_events
-from tocsin.wire.gma import messages as m
-from tocsin.wire.gma.names import EventName
 from tocsin.wire.gma.write import write
 from tocsin.wire.soap import names
 
@@ -68,16 +50,6 @@ WALKS: dict[str, tuple[Walk, ...]] = {  # by the dialect that opens the listener
     "pegasus": (walk_pegasus,),
     "link": (walk_link, walk_dialled_link),
 }
-
-
-def run(
-    directory: Path, script: Callable[[Refusing], Awaitable[None]], decide: Decide = deny_all
-) -> None:
-    async def main() -> None:
-        async with refusing(directory, decide) as broker:
-            await script(broker)
-
-    uvloop.run(main())
 
 
 @pytest.mark.parametrize("walk", [each for walks in WALKS.values() for each in walks])
@@ -118,43 +90,6 @@ def test_every_listener_is_walked(tmp_path: Path) -> None:
     run(tmp_path, script)
 
 
-@pytest.mark.parametrize("access", [BY_PORT, Open("nobody thought about it")])
-def test_an_endpoint_that_does_not_ask_is_found(
-    access: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def forgotten(request: Request) -> Response:
-        return Response()
-
-    known = app.endpoints
-    later = Endpoint("GET", "/forgotten", forgotten, access)  # type: ignore[arg-type]
-    monkeypatch.setattr(app, "endpoints", lambda *parts: [*known(*parts), later])
-
-    async def script(broker: Refusing) -> None:
-        wrong = await walk_http(broker)
-
-        assert wrong
-        assert all("/forgotten" in each for each in wrong)
-
-    run(tmp_path, script)
-
-
-@pytest.mark.parametrize(
-    ("service", "path"), [(Resources, "/resources"), (Directory, "/directory")]
-)
-def test_a_service_that_does_not_ask_is_found(
-    service: type, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(service, "_may", lambda *_: None)
-
-    async def script(broker: Refusing) -> None:
-        wrong = await walk_http(broker)
-
-        assert wrong
-        assert all(path in each for each in wrong)
-
-    run(tmp_path, script)
-
-
 def test_only_the_broker_itself_holds_the_log_for_its_archive(tmp_path: Path) -> None:
     async def script(broker: Refusing) -> None:
         port = broker.app.port
@@ -169,22 +104,6 @@ def test_only_the_broker_itself_holds_the_log_for_its_archive(tmp_path: Path) ->
     run(tmp_path, script)
 
 
-@pytest.mark.parametrize("walk", [walk_soap, walk_soap_tcp])
-def test_a_soap_operation_that_does_not_ask_is_found(walk: Walk, tmp_path: Path) -> None:
-    async def forgotten(request: SoapRequest) -> Reply:
-        return ACCEPTED
-
-    async def script(broker: Refusing) -> None:
-        broker.soap.dispatcher.operations["urn:some:service", "Forgotten"] = forgotten
-
-        wrong = await walk(broker)
-
-        assert wrong
-        assert all("Forgotten" in each for each in wrong)
-
-    run(tmp_path, script)
-
-
 def test_the_walk_knows_every_path_of_soap() -> None:
     assert set(WHOLE) <= set(PATHS)
     assert all(any(path.startswith(prefix) for path in PATHS) for prefix in PREFIXES)
@@ -194,81 +113,6 @@ def test_soap_operations_that_are_listed_as_open_are_open(tmp_path: Path) -> Non
     async def script(broker: Refusing) -> None:
         for namespace, name in OPEN_OPERATIONS:
             assert b"Response" in await answer_to(broker, namespace, name)
-
-    run(tmp_path, script)
-
-
-async def _names_for_anybody(self: object, request: m.EventNamesRequest, caller: object) -> bytes:
-    return write(m.EventNamesReply(request.request_id, names=(EventName("A"),)))
-
-
-async def _event_for_anybody(self: object, request: m.QueryRequest, caller: object) -> bytes:
-    return write(m.QueryReply(request.request_id))
-
-
-def _publish_for_anybody(self: PerformanceSession, events: list[Event], caller: object) -> object:
-    return self._port.publish(internal("performance"), events)
-
-
-FORGETFUL = {
-    "EventNamesRequest": (PerformanceService, "names", _names_for_anybody),
-    "QueryRequest": (PerformanceService, "query", _event_for_anybody),
-    "UnsubscribeRequest": (PerformanceSession, "_may_end", lambda *_: True),
-    "SubscribeRequest": (subscribe_rules, "check_caller", lambda *_: None),
-    "EventMessage": (PerformanceSession, "_publish", _publish_for_anybody),
-}
-
-
-@pytest.mark.parametrize("kind", [kind.__name__ for kind in m.REPLY_TO])
-def test_a_frame_message_that_does_not_ask_is_found(
-    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(*FORGETFUL[kind])
-
-    async def script(broker: Refusing) -> None:
-        before = broker.stored()
-        wrong = await walk_frames(broker)
-
-        assert all(kind in each for each in wrong)
-        assert {each.split(":")[0] for each in wrong} >= {"frames", "udp", "POST /gma"}
-        assert (broker.stored() != before) == (kind == "EventMessage")
-
-    run(tmp_path, script)
-
-
-def _publish_in_board(self: BoardSocket, body: bytes, reply: Replier) -> None:
-    events = message_events(body, self._limits.event, self._port.runtime.new_id)
-    self._port.submit(internal("socket"), events, reply)
-
-
-def _publish_event(self: EventSocket, text: str) -> None:
-    events = read_events("application/cloudevents+json", {}, text.encode(), self._limits.event)
-    self._port.submit(internal("socket"), events, _Publication(self._new_reply()))
-
-
-@pytest.mark.parametrize(
-    ("session", "method", "forgetful", "found"),
-    [
-        (BoardSocket, "_publish", _publish_in_board, "/blackboard/socket publish"),
-        (BoardSocket, "_subscribe", lambda *_: {"subscribed": 1}, "/blackboard/socket subscribe"),
-        (Board, "check_read", lambda *_: None, "/blackboard/socket register"),
-        (EventSocket, "_message", _publish_event, "/events/socket"),
-    ],
-)
-def test_a_message_of_a_socket_that_does_not_ask_is_found(
-    session: type,
-    method: str,
-    forgetful: object,
-    found: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(session, method, forgetful)
-
-    async def script(broker: Refusing) -> None:
-        wrong = await walk_sockets(broker)
-
-        assert [each.partition(":")[0] for each in wrong] == [found]
 
     run(tmp_path, script)
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from served import served
 from tocsin.cli.concepts.tree import loaded, nested, tree_lines
-from tocsin.cli.main import run
 from tocsin.ontology import Vocabulary, built_in, read_turtle
 
 SITE = b"""
@@ -28,17 +27,10 @@ Tocsin = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def tocsin(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Tocsin:
-    """Runs the command where there is no broker; its exit code, data and words."""
+def tocsin(in_process: Tocsin, monkeypatch: pytest.MonkeyPatch) -> Tocsin:
+    """Runs `tocsin concepts` where there is no broker; its exit code, output and errors."""
     monkeypatch.setenv("TOCSIN_BROKER", NOBODY)
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run(["concepts", *arguments])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
+    return lambda *arguments: in_process("concepts", *arguments)
 
 
 def test_the_built_in_concepts_need_no_broker(tocsin: Tocsin) -> None:

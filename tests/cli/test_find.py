@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from served import Served
-from tocsin.cli.main import run
 from tocsin.client.directory import Directory
 from tocsin.errors import BrokerRefused
 
@@ -17,16 +16,9 @@ Tocsin = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def tocsin(broker: Served, capsys: pytest.CaptureFixture[str]) -> Tocsin:
-    """Runs the command in this process; its exit code, data and words."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run(["find", *arguments, "--broker", broker.url])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
+def tocsin(broker: Served, in_process: Tocsin) -> Tocsin:
+    """Runs `tocsin find` in this process; its exit code, output and errors."""
+    return lambda *arguments: in_process("find", *arguments, "--broker", broker.url)
 
 
 @pytest.fixture

@@ -13,24 +13,10 @@ import pytest
 
 from served import Served
 from tocsin.cli.find.resources import print_table
-from tocsin.cli.main import run
 from tocsin.client import Resources
 from tocsin.wire.api.resource_views import FoundResource
 
 Tocsin = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def tocsin(broker: Served, capsys: pytest.CaptureFixture[str]) -> Tocsin:
-    """Runs a command in this process; its exit code, data and words."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run([*arguments, "--broker", broker.url])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
 
 
 @pytest.fixture

@@ -9,19 +9,15 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from served import Served, served
-from tocsin.cli.main import run
 
 NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def tocsin(capsys):
+def tocsin(in_process):
     def call(broker: Served | str, *arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
         url = broker if isinstance(broker, str) else broker.url
-        code = run([*arguments, "--broker", url])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        return in_process(*arguments, "--broker", url)
 
     return call
 

@@ -30,17 +30,6 @@ def alice(tmp_path: Path) -> str:
     return where
 
 
-@pytest.fixture
-def tocsin(broker: Any, capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run([*arguments, "--broker", broker.url])
-        found = capsys.readouterr()
-        return code, found.out, found.err
-
-    return call
-
-
 def lines(output: str) -> list[Any]:
     return [json.loads(line) for line in output.splitlines()]
 

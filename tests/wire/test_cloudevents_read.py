@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
-from pathlib import Path
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from cloudevents_read import (
+    BATCH,
+    HEADERS,
+    LIMITS,
+    least,
+    read_one,
+    with_data,
+    with_members,
+)
 
-from tocsin.errors import BadEvent, BadMediaType, BadTopic, TocsinError, TooLarge
+from tocsin.errors import BadEvent, BadTopic, TooLarge
 from tocsin.event.event import Event
 from tocsin.event.value import Quantity
 from tocsin.wire.cloudevents import Limits, read_events
-from tocsin.wire.cloudevents import read as reading
-from tocsin.wire.cloudevents.attributes import check_event
-
-STRUCTURED = "application/cloudevents+json"
-BATCH = "application/cloudevents-batch+json"
-LIMITS = Limits()
-LEAST = {"specversion": "1.0", "id": "1", "source": "/radar", "type": "echo"}
-HEADERS = {f"ce-{name}": value for name, value in LEAST.items()}
-HOSTILE = Path(__file__).parents[2] / "../shared/data/hostile"
-
-
-def read_one(body: bytes, limits: Limits = LIMITS) -> Event:
-    (event,) = read_events(STRUCTURED, {}, body, limits)
-    return event
-
-
-def with_members(**members: object) -> bytes:
-    return json.dumps({**LEAST, **members}).encode()
-
-
-def with_data(data: bytes) -> bytes:
-    return b'{"specversion":"1.0","id":"1","source":"/radar","type":"echo","data":%b}' % data
 
 
 def test_a_structured_event_keeps_every_attribute() -> None:
@@ -108,16 +90,12 @@ def test_data_twice_is_refused() -> None:
 
 
 def test_a_member_that_is_null_counts_as_absent() -> None:
-    assert read_one(with_members(subject=None, load5=None, topic=None)) == Event(**_least())
+    assert read_one(with_members(subject=None, load5=None, topic=None)) == Event(**least())
 
 
 def test_a_member_sent_twice_is_refused() -> None:
     with pytest.raises(BadEvent, match="'id' comes twice"):
         read_one(with_members()[:-1] + b',"id":"2"}')
-
-
-def _least() -> dict[str, str]:
-    return {name: value for name, value in LEAST.items() if name != "specversion"}
 
 
 @pytest.mark.parametrize(
@@ -221,82 +199,6 @@ def test_limits_are_kept() -> None:
         read_one(with_members(subject="x" * 21), small)
 
 
-def test_binary_mode_takes_attributes_from_headers_and_data_from_the_body() -> None:
-    headers = {**HEADERS, "ce-owner": "Zo%C3%AB%20%25", "ce-topic": "lead/ohio", "host": "x"}
-
-    (event,) = read_events("Text/Plain; charset=latin-1", headers, b"\xe9\r\n", LIMITS)
-
-    assert event == Event(
-        **_least(),
-        topic="lead/ohio",
-        datacontenttype="Text/Plain; charset=latin-1",
-        extensions={"owner": "Zoë %"},
-        data=b"\xe9\r\n",
-    )
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ("Euro%20%E2%82%AC%20%F0%9F%98%80", "Euro € 😀"),
-        ('"quoted \\"text\\""', 'quoted "text"'),
-        ("%41%2f%2F", "A//"),
-        ("100%", "100%"),
-        ("Zo\u00c3\u00ab", "Zoë"),
-        ("7", "7"),
-    ],
-)
-def test_header_values_are_decoded_as_the_binding_says(value: str, text: str) -> None:
-    (event,) = read_events("", {**HEADERS, "ce-owner": value}, b"", LIMITS)
-
-    assert event.extensions == {"owner": text}
-    assert event.data is None
-    assert event.datacontenttype is None
-
-
-@pytest.mark.parametrize("value", ["%C0%A0", "%ff", "\u00e9", "%0d%0aset-cookie: a"])
-def test_header_values_that_carry_no_clean_text_are_refused(value: str) -> None:
-    with pytest.raises(BadEvent, match="owner"):
-        read_events("", {**HEADERS, "ce-owner": value}, b"", LIMITS)
-
-
-def test_a_second_content_type_among_the_attributes_must_agree() -> None:
-    headers = {**HEADERS, "ce-datacontenttype": "text/xml"}
-
-    assert read_events("text/xml", headers, b"<a/>", LIMITS)[0].datacontenttype == "text/xml"
-    with pytest.raises(BadEvent, match="datacontenttype"):
-        read_events("text/plain", headers, b"<a/>", LIMITS)
-
-
-def test_plain_json_without_attributes_gets_a_command_that_works() -> None:
-    with pytest.raises(BadEvent) as caught:
-        read_events("application/json", {"host": "x"}, b'{"load5": 1}', LIMITS)
-
-    headers = dict(
-        part.lower().split(": ", 1)
-        for part in caught.value.remedy.split("'")
-        if ": " in part and not part.startswith(("{", "Try"))
-    )
-    assert read_events(headers["content-type"], headers, b'{"load5": 1.5}', LIMITS)
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    [STRUCTURED, "Application/CloudEvents+JSON; charset=UTF-8", f'{STRUCTURED};charset="utf-8"'],
-)
-def test_the_content_type_may_say_utf8_in_any_case(content_type: str) -> None:
-    assert len(read_events(content_type, {}, with_members(), LIMITS)) == 1
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    ["application/cloudevents+avro", "application/cloudevents", f"{STRUCTURED}; charset=latin-1"],
-)
-def test_other_formats_and_charsets_are_refused(content_type: str) -> None:
-    with pytest.raises(BadMediaType):
-        read_events(content_type, {}, with_members(), LIMITS)
-
-
 def test_typed_attributes_are_read_from_their_extension_and_from_the_data() -> None:
     wanted = {"load5": 1.5, "wait": Quantity(2, "min", "+/-1"), "up": True}
     written = {"load5": 1.5, "wait": {"value": 2, "unit": "min", "accuracy": "+/-1"}, "up": True}
@@ -320,190 +222,3 @@ def test_a_typed_attribute_that_no_log_can_hold_is_refused_at_the_door(number: i
         ):
             with pytest.raises(BadEvent, match=r"size.*64 bits"):
                 read_one(with_members(**members))
-
-
-@pytest.mark.parametrize("depth", [64, 65, 200, 100_000])
-@pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b"[[],", b"]")])
-def test_nesting_ends_at_a_limit_with_a_clean_error(
-    depth: int, opening: bytes, closing: bytes
-) -> None:
-    inner = b"[]" if opening == b"[[]," else b"1"
-    levels = depth - (inner == b"[]")
-    body = with_data(opening * levels + inner + closing * levels)
-    limits = Limits(event_bytes_max=1 << 24)
-
-    if depth <= 64:
-        assert read_one(body, limits).data
-        return
-    with pytest.raises(BadEvent, match="deep"):
-        read_one(body, limits)
-    with pytest.raises(BadEvent, match="deep"):
-        read_events(BATCH, {}, b"[" + body + b"]", limits)
-
-
-def test_brackets_in_strings_and_side_by_side_are_not_nesting() -> None:
-    for data in (json.dumps(["[{" * 500, '\\"[' * 99]), json.dumps([[{}] * 9] * 99)):
-        assert read_one(with_data(data.encode())).data == data.encode()
-
-
-SOME_VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.text(max_size=8), st.floats(allow_nan=False)
-)
-SOME_NAMES = st.sampled_from(
-    [*LEAST, "time", "subject", "topic", "datacontenttype", "dataschema", "data", "data_base64"]
-) | st.sampled_from(["load5", "Bad", "tocsinattributes"])
-
-
-@given(members=st.dictionaries(SOME_NAMES, SOME_VALUES, max_size=5))
-def test_the_quick_way_and_the_careful_way_agree(members: dict[str, object]) -> None:
-    body = with_members(**members)
-
-    assert _outcome(reading._structured, body) == _outcome(reading._unusual, body)
-
-
-def _outcome(read: object, body: bytes) -> object:
-    assert callable(read)
-    try:
-        return read(body, LIMITS)
-    except TocsinError as error:
-        return type(error)
-
-
-@given(body=st.binary(max_size=60))
-def test_any_bytes_at_all_give_an_event_or_a_clean_error(body: bytes) -> None:
-    for content_type in (STRUCTURED, BATCH):
-        for whole in (body, with_data(body)):
-            with contextlib.suppress(TocsinError):
-                read_events(content_type, {}, whole, LIMITS)
-
-
-SUITE = sorted((HOSTILE / "jsontestsuite/test_parsing").glob("*.json"))
-
-
-@pytest.mark.skipif(not SUITE, reason="the JSON parsing test suite is not here")
-def test_data_is_taken_if_and_only_if_it_is_json() -> None:
-    for path in SUITE:
-        text = path.read_bytes()
-        try:
-            event = read_one(with_data(text))
-        except TocsinError:
-            well_formed = path.name.startswith("y_") and "duplicated_key" not in path.name
-            assert not well_formed, path.name
-            continue
-        if path.name.startswith("n_"):
-            assert _is_a_valid_member(text), path.name
-        else:
-            assert event.data == text.strip(b" \t\r\n"), path.name
-
-
-@pytest.mark.skipif(not SUITE, reason="the JSON parsing test suite is not here")
-@pytest.mark.parametrize("content_type", [STRUCTURED, BATCH])
-def test_json_that_is_no_event_is_refused(content_type: str) -> None:
-    for path in SUITE:
-        try:
-            events = read_events(content_type, {}, path.read_bytes(), LIMITS)
-        except TocsinError:
-            continue
-        assert (content_type, events, path.name[:2]) == (BATCH, [], "y_")
-
-
-def _is_a_valid_member(text: bytes) -> bool:
-    """Some broken files become sound when they are put between `"data":` and `}`."""
-    try:
-        json.loads(with_data(text))
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-NAUGHTY = HOSTILE / "blns/blns.json"
-
-
-@pytest.mark.skipif(not NAUGHTY.exists(), reason="the list of naughty strings is not here")
-@pytest.mark.parametrize("name", ["id", "source", "subject", "topic", "owner", "time", "type"])
-def test_naughty_strings_are_kept_exactly_or_refused(name: str) -> None:
-    kept = 0
-    for text in json.loads(NAUGHTY.read_bytes()):
-        try:
-            event = read_one(msgspec.json.encode({**LEAST, name: text}))
-        except TocsinError:
-            continue
-        kept += 1
-        assert getattr(event, name, event.extensions.get(name)) == text
-
-    assert kept == 0 if name == "time" else kept > 100
-
-
-CONTEXT_TEXT = st.text(max_size=12) | st.sampled_from(
-    ["", " ", "a b", "\x01", "/a", "a/b", "a//b", "text/plain", "2024-05-01T12:00:00Z", "x" * 9000]
-)
-
-
-@given(
-    st.builds(
-        Event,
-        id=CONTEXT_TEXT,
-        source=CONTEXT_TEXT,
-        type=CONTEXT_TEXT,
-        topic=CONTEXT_TEXT,
-        time=st.none() | CONTEXT_TEXT,
-        subject=st.none() | CONTEXT_TEXT,
-        datacontenttype=st.none() | CONTEXT_TEXT,
-        dataschema=st.none() | CONTEXT_TEXT,
-    )
-)
-def test_an_event_is_checked_the_same_with_and_without_extensions(event: Event) -> None:
-    def verdict(checked: Event) -> bool:
-        try:
-            check_event(checked, Limits())
-        except TocsinError:
-            return False
-        return True
-
-    extended = msgspec.structs.replace(event, extensions={"any": 1})
-    assert verdict(event) is verdict(extended)
-
-
-@pytest.mark.parametrize(
-    "again",
-    [
-        b'"id":"2"',
-        b'"topic":null',
-        b'"\\u0069d":"1"',
-        b'"data":{"a":1}',
-        b'"data":{"a":1,"b":"x"},"data":{"a":1,"b":"x"}',
-    ],
-)
-@pytest.mark.parametrize("count", [1, 2, 64])
-def test_a_name_twice_is_found_wherever_it_is_in_a_batch(again: bytes, count: int) -> None:
-    fine = with_data(b'{"a":1,"b":"x"}')
-    twice = fine[:-1].replace(b'"type"', b'"topic":"t","type"') + b"," + again + b"}"
-    body = b"[%b]" % b",".join([fine] * (count - 1) + [twice])
-
-    with pytest.raises(BadEvent, match="comes twice"):
-        read_events(BATCH, {}, body, LIMITS)
-    with pytest.raises(BadEvent, match="comes twice"):
-        read_one(twice)
-
-
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(['"topic":"t"', '"time":null', '"subject":"s"', '"subject":"\\"s"']),
-            st.sampled_from(
-                ['"data":{"a":1}', '"data":"x\\"y"', '"data":{"a":1e999}', '"data":[]']
-            ),
-        ),
-        min_size=1,
-        max_size=5,
-    )
-)
-def test_the_quick_look_at_names_and_numbers_agrees_with_the_exact_one(
-    members: list[tuple[str, ...]],
-) -> None:
-    head = '{"specversion":"1.0","id":"1","source":"/radar","type":"echo"'
-    texts = [",".join([head, *each]).encode() + b"}" for each in members]
-    sound = all(b"1e999" not in each for each in texts)
-
-    with contextlib.nullcontext() if sound else pytest.raises(BadEvent, match="too large"):
-        read_events(BATCH, {}, b"[%b]" % b",".join(texts), LIMITS)

@@ -231,3 +231,15 @@ def counting(producer: Producer, name: str = "Count", **options: object) -> list
 
     producer.offer(name, make, **options)  # type: ignore[arg-type]
     return calls
+
+
+def accept(peer: RawPeer, options: str = "") -> tuple[str, str]:
+    """Agree to a subscription; its id at the consumer, and the request."""
+    request = peer.hear()
+    number = request.partition('requestID="')[2].partition('"')[0]
+    identity = request.partition("<SubscriptionID>")[2].partition("<")[0]
+    peer.say(
+        f'<SubscribeReply xmlns="{PROTOCOL}" requestID="{number}"><Return>Success</Return>'
+        f"<SubscriptionID>p1</SubscriptionID>{options}</SubscribeReply>"
+    )
+    return identity, request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -32,6 +33,12 @@ def strict() -> Iterator[Served]:
     with served(env=limits) as running:
         yield running
         assert complaints(running) == []
+
+
+@pytest.fixture
+def lab() -> str:
+    """An attribute's value that no other test uses."""
+    return f"lab{os.urandom(4).hex()}"
 
 
 def complaints(running: Served) -> list[str]:

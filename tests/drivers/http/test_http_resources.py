@@ -2,69 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
-import json
-import os
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from resource_calls import find, register
 
 from served import Served, served
 
 PAPER = "[system,=,Linux],[memory,<=,2],[disk,<=,320]"
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[Served]:
-    with served() as running:
-        yield running
-
-
-@pytest.fixture
-def lab() -> str:
-    """An attribute's value that no other test uses."""
-    return f"lab{os.urandom(4).hex()}"
-
-
-def register(broker: Served, **members: object) -> Any:
-    status, answer = broker.call("POST", "/resources", members)
-    assert status in (200, 201), answer
-    return answer
-
-
-def find(broker: Served, request: str, **members: object) -> Any:
-    status, answer = broker.call("POST", "/discoveries", {"request": request, **members})
-    assert status in (200, 201), answer
-    return answer
-
-
 def ids(answer: Any) -> list[str]:
     return [each["id"] for each in answer["resources"]]
-
-
-class Stream:
-    """Server-sent events of one continuous request."""
-
-    def __init__(self, broker: Served, path: str) -> None:
-        host, _, port = broker.address.rpartition(":")
-        self._connection = http.client.HTTPConnection(host, int(port), timeout=10)
-        self._connection.request("GET", path)
-        self._response = self._connection.getresponse()
-        assert self._response.status == 200
-
-    def next(self) -> tuple[str, Any]:
-        kind = ""
-        while True:
-            line = self._response.readline().decode().rstrip("\n")
-            if line.startswith("event: "):
-                kind = line.removeprefix("event: ")
-            if line.startswith("data: "):
-                return kind, json.loads(line.removeprefix("data: "))
-
-    def close(self) -> None:
-        self._connection.close()
 
 
 def test_a_static_resource_is_found_by_what_it_advertises(broker: Served, lab: str) -> None:
@@ -291,74 +241,6 @@ def test_what_is_wrong_with_a_resource_is_named(
 
     assert (status, problem["code"]) == (400, "T350")
     assert words in problem["detail"] + problem["remedy"]
-
-
-def test_a_stream_begins_with_what_there_is_and_goes_on_with_what_changes(
-    broker: Served, lab: str
-) -> None:
-    def of(name: str, **values: object) -> dict[str, object]:
-        return {
-            "id": f"{lab}-{name}",
-            "model": "dynamic",
-            "advertisement": f"[lab,=,{lab}],[disk,<=,320]",
-            "attributes": values,
-        }
-
-    register(broker, **of("a", disk=200))
-    watch = find(broker, f"lab = {lab} and disk > 40", model="dynamic continuous")
-    stream = Stream(broker, watch["stream"])
-    begins = [stream.next(), stream.next()]
-    register(broker, **of("b", disk=100))
-    added = stream.next()
-    broker.call("PATCH", f"/resources/{lab}-a/attributes", {"disk": 150})
-    changed = stream.next()
-    broker.call("PATCH", f"/resources/{lab}-a/attributes", {"disk": 1})
-    too_small = stream.next()
-    broker.call("DELETE", f"/resources/{lab}-b")
-    withdrawn = stream.next()
-    status, _ = broker.call("DELETE", f"/discoveries/{watch['id']}")
-    bye = stream.next()
-    stream.close()
-
-    assert [kind for kind, _ in begins] == ["added", "current"]
-    assert begins[0][1]["attributes"]["disk"] == 200
-    assert begins[1][1]["resources"] == 1
-    assert (added[0], added[1]["id"]) == ("added", f"{lab}-b")
-    assert (changed[0], changed[1]["attributes"]["disk"]) == ("changed", 150)
-    assert (too_small[0], too_small[1]["id"]) == ("removed", f"{lab}-a")
-    assert (withdrawn[0], withdrawn[1]["id"]) == ("removed", f"{lab}-b")
-    assert status == 204
-    assert bye == ("bye", {"reason": "the request was cancelled"})
-    assert broker.call("GET", f"/discoveries/{watch['id']}")[1]["code"] == "T352"
-
-
-def test_static_resources_come_and_go_in_a_stream(broker: Served, lab: str) -> None:
-    watch = find(broker, f"lab = {lab}", model="static continuous")
-    stream = Stream(broker, watch["stream"])
-    begins = stream.next()
-    register(broker, id=lab, attributes={"lab": lab, "cores": 4})
-    added = stream.next()
-    register(broker, id=lab, attributes={"lab": lab, "cores": 8})
-    changed = stream.next()
-    broker.call("DELETE", f"/resources/{lab}")
-    removed = stream.next()
-    stream.close()
-
-    assert begins[0] == "current"
-    assert (added[0], added[1]["attributes"]["cores"]) == ("added", 4)
-    assert (changed[0], changed[1]["attributes"]["cores"]) == ("changed", 8)
-    assert (removed[0], removed[1]["id"]) == ("removed", lab)
-
-
-def test_a_continuous_request_ends_when_it_expires(broker: Served, lab: str) -> None:
-    watch = find(broker, f"lab = {lab}", model="dynamic continuous", expires=1)
-    stream = Stream(broker, watch["stream"])
-    begins = stream.next()
-    bye = stream.next()
-    stream.close()
-
-    assert begins[0] == "current"
-    assert bye == ("bye", {"reason": "the lease has ended"})
 
 
 def test_resources_are_listed_page_by_page(broker: Served, lab: str) -> None:

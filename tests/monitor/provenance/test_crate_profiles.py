@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from monitor.provenance.crates import ids, metadata, of_type, without_files
 from monitor.provenance.runs import hostile_run, ordinary_run
-from monitor.provenance.test_crate import ids, metadata, of_type, without_files
 from tocsin.monitor.provenance import RunView, crate_zip
 from tocsin.wire.api.run_views import FileInfo
 

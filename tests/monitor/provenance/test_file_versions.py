@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
+from monitor.provenance.crates import dangling
 from monitor.provenance.runs import at
-from monitor.provenance.test_crate import dangling
 from monitor.provenance.test_prov_notations import from_json, lines, read
 from tocsin.monitor.provenance import RunView, prov_n, turtle
 from tocsin.monitor.provenance.run_statements import statements

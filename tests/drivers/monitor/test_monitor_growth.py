@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,13 +11,6 @@ from monitor.kept import Kept
 from monitor.runs import activity_pairs, ns, received, run_pairs
 
 SAMPLES = 10
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
-    found = Kept(tmp_path)
-    yield found
-    found.close()
 
 
 def task(name: str, *parents: str, **more: object) -> dict[str, object]:

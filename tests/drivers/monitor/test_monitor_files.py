@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
@@ -18,13 +17,6 @@ from tocsin.errors import BadRequest
 from tocsin.monitor.file_names import asked_name, resolved
 
 NOW_NS = RECEIVED_NS
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Iterator[Kept]:
-    found = Kept(tmp_path)
-    yield found
-    found.close()
 
 
 def step(

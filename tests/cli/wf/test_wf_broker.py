@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from served import Served
-from tocsin.cli.main import run
 from tocsin.client.tracking.spool import Spool
 from tocsin.wire.blackboard.messages import Message
 
@@ -66,16 +65,9 @@ class Teller:
 
 
 @pytest.fixture
-def tocsin(broker: Served, capsys: pytest.CaptureFixture[str]) -> Tocsin:
-    """Runs the command in this process; its exit code, data and words."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        capsys.readouterr()
-        code = run(["wf", *arguments, "--broker", broker.url])
-        said = capsys.readouterr()
-        return code, said.out, said.err
-
-    return call
+def tocsin(broker: Served, in_process: Tocsin) -> Tocsin:
+    """Runs `tocsin wf` in this process; its exit code, output and errors."""
+    return lambda *arguments: in_process("wf", *arguments, "--broker", broker.url)
 
 
 @pytest.fixture

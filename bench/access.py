@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import ipaddress
 import json
 import ssl
 import statistics
@@ -24,15 +23,12 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import uvloop
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.hazmat.primitives.serialization import Encoding
 
 import load
 import report
@@ -42,6 +38,13 @@ from tocsin.access.audit.records import AuditOptions, AuditSummary
 from tocsin.access.policy.policy import Decision, Policy
 from tocsin.access.policy.rights import read_rule
 from tocsin.access.session import Credential, CredentialKind, Principal, Session
+from tocsin.cli.keys.making import (
+    authority_certificate,
+    certificate,
+    key_pem,
+    new_key,
+    revocation_list,
+)
 from tocsin.event.event import Event
 
 TARGET = 0.97
@@ -200,81 +203,31 @@ def decision_ns(batch: int, turns: int = 20_000) -> float:
 
 def certificates(folder: Path) -> dict[str, str]:
     """Files of an authority, of a broker and of a client, by name."""
-    authority, authority_key = _certificate("bench authority")
-    files = {"ca": _write(folder, "ca", authority)}
-    for name, usage in (
-        ("broker", ExtendedKeyUsageOID.SERVER_AUTH),
-        ("bench", ExtendedKeyUsageOID.CLIENT_AUTH),
-    ):
-        made, key = _certificate(name, (authority, authority_key), usage)
-        files[name] = _write(folder, name, made)
-        path = folder / f"{name}.key"
-        path.touch(mode=0o600)
-        path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        files[f"{name}.key"] = str(path)
-    revoked = (
-        x509.CertificateRevocationListBuilder()
-        .issuer_name(authority.subject)
-        .last_update(datetime.now(UTC) - timedelta(hours=1))
-        .next_update(datetime.now(UTC) + timedelta(days=7))
-        .add_extension(x509.CRLNumber(1), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    (folder / "crl.pem").write_bytes(revoked.public_bytes(Encoding.PEM))
-    return {**files, "crl": str(folder / "crl.pem")}
-
-
-def _certificate(
-    name: str,
-    by: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None = None,
-    usage: x509.ObjectIdentifier | None = None,
-) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    signer = key if by is None else by[1]
     now = datetime.now(UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject if by is None else by[0].subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=30))
-        .add_extension(x509.BasicConstraints(ca=by is None, path_length=None), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),
-            critical=False,
+    authority_key = ec.generate_private_key(ec.SECP256R1())
+    authority = authority_certificate("bench authority", authority_key, now, 30)
+    made = {"ca.pem": authority.public_bytes(Encoding.PEM)}
+    for name, kind in (("broker", "broker"), ("bench", "client")):
+        key = new_key("p256")
+        shown = certificate(
+            name,
+            kind,
+            key,
+            groups=(),
+            hosts=("localhost", "127.0.0.1"),
+            by=authority,
+            by_key=authority_key,
+            now=now,
+            days=30,
         )
-        .add_extension(_usage(is_authority=by is None), critical=True)
-    )
-    if usage is not None:
-        address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
-        names = x509.SubjectAlternativeName([x509.DNSName("localhost"), address])
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-        builder = builder.add_extension(names, critical=False)
-    return builder.sign(signer, hashes.SHA256()), key
-
-
-def _usage(*, is_authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not is_authority,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=is_authority,
-        crl_sign=is_authority,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _write(folder: Path, name: str, certificate: x509.Certificate) -> str:
-    path = folder / f"{name}.pem"
-    path.write_bytes(certificate.public_bytes(Encoding.PEM))
-    return str(path)
+        made[f"{name}.pem"] = shown.public_bytes(Encoding.PEM)
+        made[f"{name}.key"] = key_pem(key)
+    revoked = revocation_list((), authority, authority_key, 1, now, 7)
+    made["crl.pem"] = revoked.public_bytes(Encoding.PEM)
+    for name, content in made.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_bytes(content)
+    return {name.removesuffix(".pem"): str(folder / name) for name in made}
 
 
 WAYS = ("plain", "token", "TLS, token", "TLS, certificate")

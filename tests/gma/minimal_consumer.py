@@ -10,9 +10,7 @@ from queue import Empty, Queue
 from typing import Self
 
 from minimal_line import Conversation, Listener, connect
-from minimal_wire import (
-    EVENTS,
-    PARAMETERS,
+from minimal_messages import (
     Content,
     Event,
     EventNamesReply,
@@ -28,8 +26,8 @@ from minimal_wire import (
     UnsubscribeReply,
     UnsubscribeRequest,
     Value,
-    answers,
 )
+from minimal_wire import EVENTS, PARAMETERS, answers
 
 WAIT_S_MAX = 10.0
 

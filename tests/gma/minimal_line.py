@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from queue import Empty, Queue
 
-from minimal_wire import REPLY_TO, Message, NotInThePaper, Reply, Request, read, write
+from minimal_messages import REPLY_TO, Message, NotInThePaper, Reply, Request
+from minimal_wire import read, write
 
 FRAME_BYTES_MAX = 16 << 20
 REPLY_S_MAX = 10.0

@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from typing import Self, TypeAlias
 
 from minimal_line import STOP_S_MAX, Conversation, LineClosed, Listener, close_all, connect
-from minimal_wire import (
-    EVENTS,
-    PARAMETERS,
+from minimal_messages import (
     Content,
     Event,
     EventNamesReply,
@@ -26,8 +24,8 @@ from minimal_wire import (
     UnsubscribeReply,
     UnsubscribeRequest,
     Value,
-    period_s,
 )
+from minimal_wire import EVENTS, PARAMETERS, period_s
 
 # From the parameters of the request to the values of one event, without its time.
 Measure: TypeAlias = Callable[[Mapping[str, Value]], Mapping[str, Value]]

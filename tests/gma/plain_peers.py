@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from minimal_consumer import PlainArchive
+from minimal_messages import NotInThePaper, Value
 from minimal_producer import EventName, Measure, PlainProducer
-from minimal_wire import NotInThePaper, Value
 
 WAIT_S = 10.0
 OWN = "urn:example:beamline"

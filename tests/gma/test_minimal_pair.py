@@ -10,11 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from minimal_consumer import PlainArchive, PlainConsumer
-from minimal_producer import EventName, Measure, PlainProducer
-from minimal_wire import (
-    EVENTS,
-    PARAMETERS,
-    PROTOCOL,
+from minimal_messages import (
     Content,
     Event,
     EventNamesReply,
@@ -29,10 +25,9 @@ from minimal_wire import (
     UnsubscribeReply,
     UnsubscribeRequest,
     Value,
-    period_s,
-    read,
-    write,
 )
+from minimal_producer import EventName, Measure, PlainProducer
+from minimal_wire import EVENTS, PARAMETERS, PROTOCOL, period_s, read, write
 
 OWN = "urn:example:beamline"
 LOADS = {"Load1": Value("1.5"), "Load5": Value("1.6", accuracy="+/-0.1"), "Load15": Value("1.3")}

@@ -12,12 +12,9 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from minimal_consumer import PlainArchive, PlainConsumer, Subscription
+from minimal_messages import Failed, Value
 from minimal_producer import PlainProducer, Served
-from minimal_wire import (
-    EVENTS,
-    Failed,
-    Value,
-)
+from minimal_wire import EVENTS
 from plain_peers import FAST, SLOW, WAIT_S, load, strict
 
 from served import Served as Broker

@@ -13,16 +13,9 @@ from collections.abc import Iterator
 
 import pytest
 from minimal_consumer import PlainArchive, PlainConsumer
+from minimal_messages import Failed, SubscribeRequest, UnsubscribeReply, UnsubscribeRequest, Value
 from minimal_producer import PlainProducer
-from minimal_wire import (
-    EVENTS,
-    PARAMETERS,
-    Failed,
-    SubscribeRequest,
-    UnsubscribeReply,
-    UnsubscribeRequest,
-    Value,
-)
+from minimal_wire import EVENTS, PARAMETERS
 from plain_peers import FAST, MEASURES, OWN, SLOW, WAIT_S, dark, strict
 
 from tocsin.client.gma import Consumer, Producer, Quantity, Subscription

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -99,12 +106,41 @@ def made(
     if usages is not None and not is_authority:
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), False)
     if names:
-        alternatives = [x509.DNSName(each) for each in names]
-        builder = builder.add_extension(x509.SubjectAlternativeName(alternatives), False)
+        builder = builder.add_extension(x509.SubjectAlternativeName(list(map(host, names))), False)
     for extension, is_critical in extensions:
         builder = builder.add_extension(extension, is_critical)
     algorithm = None if isinstance(signer, ed25519.Ed25519PrivateKey) else hashes.SHA256()
     return Made(builder.sign(signer, hash_algorithm or algorithm), key)
+
+
+def host(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
+
+
+def own_files(folder: Path, *hosts: str, **how: Any) -> tuple[str, str]:
+    """A certificate for these that is its own authority, own.pem, and own.key."""
+    return made(name(hosts[0]), is_authority=True, names=hosts, **how).write(folder, "own")
+
+
+def lock(key: Path, password: str) -> Path:
+    """The same key in a file beside it that is encrypted."""
+    found = load_pem_private_key(key.read_bytes(), None)
+    locked = key.with_name("locked.key")
+    encryption = BestAvailableEncryption(password.encode())
+    locked.touch(mode=0o600)
+    locked.write_bytes(found.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, encryption))
+    return locked
+
+
+def server_files(folder: Path, *hosts: str) -> Path:
+    """A throw-away authority, ca.pem, and a certificate of it for these, own.pem with own.key."""
+    by = authority("throw-away")
+    by.write(folder, "ca")
+    made(name(hosts[0]), by, usages=BROKER, names=hosts).write(folder, "own")
+    return folder
 
 
 def key_usage(*, is_authority: bool, signs: bool = True) -> x509.KeyUsage:

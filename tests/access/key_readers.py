@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -39,13 +37,6 @@ async def reading(
         yield keys
     finally:
         await keys.close()
-
-
-async def until(true: Callable[[], bool], within_s: float = 10.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not true():
-        assert time.monotonic() < deadline, "it did not become so"
-        await asyncio.sleep(0.01)
 
 
 def named(issuer: OpenIdIssuer, **more: Any) -> Issuer:

@@ -6,11 +6,12 @@ import threading
 
 import pytest
 import uvloop
-from key_readers import KEYS, Notes, named, reading, until, why_none
+from key_readers import KEYS, Notes, named, reading, why_none
 
 from access.issuer import Answer, OpenIdIssuer, SigningKey
 from tocsin.access.sign_in.issuer import Issuer
 from tocsin.drivers.access.openid_keys import DISCOVERY, RefreshOptions
+from waiting import async_wait_until
 
 # Issuers that misbehave
 
@@ -96,10 +97,10 @@ def test_a_document_that_breaks_later_leaves_the_keys_that_were_good(issuer: Ope
             for body in (b"{}", b'{"keys": []}', b"<html>"):
                 notes.clear()
                 issuer.answers[KEYS] = Answer(body=body)
-                await until(lambda: bool(notes.reasons()))
+                await async_wait_until(lambda: bool(notes.reasons()))
                 assert keys.of(issuer.url) is first
                 issuer.answers.clear()
-                await until(lambda: "again" in notes[-1][1])
+                await async_wait_until(lambda: "again" in notes[-1][1])
 
     uvloop.run(go())
 

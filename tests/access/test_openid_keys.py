@@ -5,19 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 import uvloop
-from key_readers import KEYS, Notes, named, reading, until, why_none
+from key_readers import KEYS, Notes, named, reading, why_none
 
 from access.issuer import Answer, OpenIdIssuer, SigningKey
+from pki import server_files
 from tocsin.access.sign_in.issuer import Issuer
 from tocsin.access.sign_in.openid import OpenId
 from tocsin.drivers.access.openid_keys import DISCOVERY, OpenIdKeys, RefreshOptions
 from tocsin.errors import BadSetting, NotSignedIn
+from waiting import async_wait_until
 
 
 def signs_in(openid: OpenId, token: str) -> bool:
@@ -66,12 +67,12 @@ def test_a_new_key_is_used_soon_and_an_old_one_no_more(issuer: OpenIdIssuer) -> 
             issuer.rotate(keeps_old=True)
             new = issuer.token()
             assert not signs_in(openid, new)
-            await until(lambda: signs_in(openid, new))
+            await async_wait_until(lambda: signs_in(openid, new))
             assert signs_in(openid, old)
 
             issuer.rotate()
             last = issuer.token()
-            await until(lambda: signs_in(openid, last))
+            await async_wait_until(lambda: signs_in(openid, last))
             assert not signs_in(openid, new)
             assert not signs_in(openid, old)
 
@@ -101,10 +102,10 @@ def test_keys_are_read_again_by_themselves(issuer: OpenIdIssuer) -> None:
     async def go() -> None:
         async with reading(named(issuer), options=often) as keys:
             first = keys.of(issuer.url)
-            await until(lambda: issuer.asked.count(KEYS) >= 3)
+            await async_wait_until(lambda: issuer.asked.count(KEYS) >= 3)
             assert keys.of(issuer.url) is first  # the same keys are the same object
             issuer.rotate()
-            await until(lambda: keys.of(issuer.url) is not first)
+            await async_wait_until(lambda: keys.of(issuer.url) is not first)
 
     uvloop.run(go())
 
@@ -117,14 +118,14 @@ def test_while_the_issuer_is_away_its_last_keys_stay_and_that_is_noted_once() ->
         async with reading(named(issuer), notes=notes, options=often) as keys:
             openid, token = OpenId([named(issuer)], keys), issuer.token()
             issuer.stop()
-            await until(lambda: bool(notes.reasons()))
+            await async_wait_until(lambda: bool(notes.reasons()))
             await asyncio.sleep(0.3)
             assert signs_in(openid, token)
             assert signs_in(openid, issuer.token("carol"))
             [reason] = notes.reasons()
             assert "connection refused" in reason
             issuer.start()
-            await until(lambda: "again" in notes[-1][1])
+            await async_wait_until(lambda: "again" in notes[-1][1])
             assert signs_in(openid, token)
 
     try:
@@ -143,7 +144,7 @@ def test_an_issuer_that_is_away_at_the_start_is_used_when_it_comes() -> None:
             assert not signs_in(openid, issuer.token())
             assert "nobody can sign in" in notes[-1][1]
             issuer.start()
-            await until(lambda: signs_in(openid, issuer.token()))
+            await async_wait_until(lambda: signs_in(openid, issuer.token()))
 
     try:
         uvloop.run(go())
@@ -200,23 +201,7 @@ def test_nobody_waits_for_an_issuer_to_sign_in(issuer: OpenIdIssuer) -> None:
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A throw-away authority, and a certificate of it for localhost."""
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl(
-        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
-        "-subj", "/CN=throw-away", "-addext", "keyUsage=critical,keyCertSign",
-    )  # fmt: skip
-    openssl("req", *key, "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=localhost")
-    (folder / "names").write_text("subjectAltName=DNS:localhost\n")
-    openssl(
-        "x509", "-req", "-in", "own.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
-        "-CAcreateserial", "-extfile", "names", "-out", "own.pem",
-    )  # fmt: skip
-    return folder
+    return server_files(tmp_path_factory.mktemp("tls"), "localhost")
 
 
 def test_an_issuer_with_tls_must_have_a_certificate_that_is_believed(certificates: Path) -> None:

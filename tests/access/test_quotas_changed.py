@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import signal
 import socket
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from served import Served, served
+from waiting import wait_until
 
 REQUIRED = "[auth]\nmode = 'required'\n[audit]\nflush_s = 0.1\n"
 RULES = "".join(
@@ -44,19 +43,12 @@ def subscribe(broker: Served, who: dict[str, str]) -> tuple[int, Any]:
     return broker.call("POST", "/subscriptions", asked, who)
 
 
-def eventually(is_so: Callable[[], bool], broker: Served) -> None:
-    deadline = time.monotonic() + 10
-    while not is_so():
-        assert time.monotonic() < deadline, broker.said()
-        time.sleep(0.05)
-
-
 def hang_up(broker: Served, file: Path, text: str, shown: str) -> None:
     """Exchange the settings, and wait until the broker's log shows them in use."""
     before = broker.said().count(shown)
     file.write_text(text)
     broker.process.send_signal(signal.SIGHUP)
-    eventually(lambda: broker.said().count(shown) > before, broker)
+    wait_until(lambda: broker.said().count(shown) > before, broker.said)
 
 
 IN_USE = "a file was exchanged and is in use"

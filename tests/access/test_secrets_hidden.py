@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,6 +24,7 @@ from tocsin.cli.rest import Rest
 from tocsin.client import Publisher
 from tocsin.client.transport.address import broker_address
 from tocsin.credentials.lookup import VARIABLES
+from waiting import wait_until
 
 WAIT_S = 20.0
 # Started anew, with its own arguments: those of a process of tests/prepared.py are others.
@@ -93,13 +94,6 @@ def private(path: Path, text: str) -> str:
     return str(path)
 
 
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def command_lines() -> str:
     """What `ps` shows of the processes that this test started, and of theirs."""
     found = []
@@ -129,7 +123,7 @@ def test_they_are_nowhere_else(sink: str, tmp_path: Path) -> None:
 
         subscription = subscribe(terminal, sink, tmp_path)
         terminal.run("pub", "in/a", "1")
-        until(lambda: f"Bearer {SINK_TOKEN}" in Sink.seen)
+        wait_until(lambda: f"Bearer {SINK_TOKEN}" in Sink.seen)
         refuse_somewhere(terminal, sink)
         use_every_command(terminal, subscription, tmp_path)
         processes = run_beside(terminal)
@@ -166,7 +160,7 @@ def refuse_somewhere(terminal: Terminal, sink: str) -> None:
         view = rest.post("/subscriptions", body)
         assert view["config"]["credential"] == "basic"
         terminal.run("pub", "angry", "1")
-        until(lambda: bool(rest.get("/deadletters")["deadletters"]))
+        wait_until(lambda: bool(rest.get("/deadletters")["deadletters"]))
         terminal.written.append(json.dumps(rest.get("/deadletters")))
         terminal.written.append(json.dumps(rest.get(f"/subscriptions/{view['id']}")))
         bad = {**body, "config": {"credential": {"bearer": f"{PASSWORD}\n"}}}
@@ -218,7 +212,7 @@ def run_beside(terminal: Terminal) -> str:
             (("run", "--", "sleep", "30"), kept),
         )
     ]  # fmt: skip
-    until(lambda: all(name in command_lines() for name in ("sub in", "agent", "sleep 30")))
+    wait_until(lambda: all(name in command_lines() for name in ("sub in", "agent", "sleep 30")))
     time.sleep(1.0)
     processes = command_lines()
     for each in started:
@@ -236,7 +230,7 @@ def move_away(terminal: Terminal, sink: str, subscription: str) -> None:
     Sink.seen.clear()
     with Publisher(terminal.broker.url, token=terminal.env["TOCSIN_TOKEN"]) as publisher:
         publisher.publish("in/a", 2)
-    until(lambda: bool(Sink.seen))
+    wait_until(lambda: bool(Sink.seen))
     assert set(Sink.seen) == {None}
 
 
@@ -249,7 +243,7 @@ def test_a_sink_is_signed_in_to_again_after_a_restart(sink: str, tmp_path: Path)
 
         with Publisher(broker.url) as publisher:
             publisher.publish("in/a", 1)
-        until(lambda: f"Bearer {SINK_TOKEN}" in Sink.seen)
+        wait_until(lambda: f"Bearer {SINK_TOKEN}" in Sink.seen)
 
 
 def test_a_credential_is_not_sent_over_plain_http_to_another_machine(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,7 @@ from tocsin.client.tracking import Workflow
 from tocsin.credentials.lookup import VARIABLES
 from tocsin.errors import BrokerRefused, NotSignedIn, SoapRefused, TocsinError
 from tocsin.wire.blackboard.messages import Message
+from waiting import wait_until
 
 ARRIVAL_S = 15.0
 
@@ -274,15 +274,8 @@ def test_an_agent_registers_its_machine(broker: Served, token_file: str) -> None
     try:
         with Resources(broker.url, token_file=token_file) as resources:
             host = socket.gethostname()
-            until(lambda: any(each.id == host for each in resources.registered()))
+            wait_until(lambda: any(each.id == host for each in resources.registered()))
     finally:
         agent.terminate()
         _, said = agent.communicate(timeout=10)
     assert b"T216" not in said
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + ARRIVAL_S
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

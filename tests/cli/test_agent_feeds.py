@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -18,6 +18,7 @@ from tocsin.agent import PROBES, Monitor
 from tocsin.cli.agent.run import AgentOptions, BrokerFeeds, buffer_events_max
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.transport.address import broker_address
+from waiting import wait_until
 
 LOAD = [probe for probe in PROBES if probe.name.local == "UptimeCPULoad"]
 WAIT_S = 15.0
@@ -71,13 +72,6 @@ def call(page: Page, producer: Producer, said: list[str]) -> BrokerFeeds:
     return feeds
 
 
-def until(found: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not found():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.02)
-
-
 def test_a_consumer_that_ends_and_returns_gets_events_again(page: Page, producer: Producer) -> None:
     said: list[str] = []
     with Consumer(listen="127.0.0.1:0") as first:
@@ -85,12 +79,12 @@ def test_a_consumer_that_ends_and_returns_gets_events_again(page: Page, producer
         page.reported = {"frames": where}
         feeds = call(page, producer, said)
         assert first.take(WAIT_S) is not None
-        until(lambda: len(said) == 1)
+        wait_until(lambda: len(said) == 1)
 
-    until(lambda: len(said) == 2)
+    wait_until(lambda: len(said) == 2)
     with Consumer(listen=where) as second:
         event = second.take(WAIT_S)
-        until(lambda: len(said) == 3)
+        wait_until(lambda: len(said) == 3)
         feeds.stop()
 
     assert event is not None
@@ -109,13 +103,13 @@ def test_a_broker_that_moved_is_found_again(
         page.reported = {"frames": first.address}
         feeds = call(page, producer, said)
         assert first.take(WAIT_S) is not None
-        until(lambda: said)
+        wait_until(lambda: said)
 
         page.reported = {"frames": second.address}
         first.close()
 
         assert second.take(WAIT_S) is not None
-        until(lambda: "is back" in said[-1])
+        wait_until(lambda: "is back" in said[-1])
         feeds.stop()
 
 
@@ -123,7 +117,7 @@ def test_a_broker_without_frames_is_reported_once(page: Page, producer: Producer
     said: list[str] = []
     page.reported = {"frames": None}
     feeds = call(page, producer, said)
-    until(lambda: said)
+    wait_until(lambda: said)
     time.sleep(1.5)
     feeds.stop()
 
@@ -142,11 +136,11 @@ def test_it_says_so_once_when_there_is_no_room_to_keep_more(
         page.reported = {"frames": where}
         feeds = call(page, producer, said)
         assert first.take(WAIT_S) is not None
-        until(lambda: len(said) == 1)
-    until(lambda: len(said) == 3)
+        wait_until(lambda: len(said) == 1)
+    wait_until(lambda: len(said) == 3)
     time.sleep(1.2)
     with Consumer(listen=where):
-        until(lambda: len(said) == 4)
+        wait_until(lambda: len(said) == 4)
         feeds.stop()
 
     assert "sent when it is back" in said[1]
@@ -184,7 +178,7 @@ def test_an_error_that_nobody_foresaw_is_reported_and_ends_nothing(
         with monkeypatch.context() as patched:
             patched.setattr("tocsin.cli.agent.run.frames_address", broken)
             feeds = call(page, producer, said)
-            until(lambda: said)
+            wait_until(lambda: said)
         assert archive.take(WAIT_S) is not None
         feeds.stop()
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -22,6 +22,7 @@ import pytest
 from served import ROOT, Served, served
 from tocsin.agent import NAMESPACE
 from tocsin.client.gma import Consumer
+from waiting import wait_until
 
 HOST = gethostname()
 WAIT_S = 20.0
@@ -66,15 +67,6 @@ def agent(*arguments: str) -> Iterator[Agent]:
                 running.process.stdout.close()
 
 
-def until(found: Callable[[], Any], *, wait_s: float = WAIT_S) -> Any:
-    """What is found, once it is something."""
-    deadline = time.monotonic() + wait_s
-    while not (value := found()):
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.05)
-    return value
-
-
 def events(broker: Served, filter: str = "") -> list[dict[str, Any]]:
     """All events in the log that pass."""
     found: list[dict[str, Any]] = []
@@ -92,11 +84,11 @@ def events(broker: Served, filter: str = "") -> list[dict[str, Any]]:
 def until_more(broker: Served, filter: str) -> None:
     """Wait for one more event than there is."""
     before = len(events(broker, filter))
-    until(lambda: len(events(broker, filter)) > before)
+    wait_until(lambda: len(events(broker, filter)) > before)
 
 
 def until_said(running: Agent, words: str, times: int) -> None:
-    until(lambda: running.said().count(words) == times)
+    wait_until(lambda: running.said().count(words) == times)
 
 
 def producers(broker: Served, query: str = "") -> list[dict[str, Any]]:
@@ -120,20 +112,20 @@ def test_every_event_arrives_in_the_log_with_its_units(own_broker: Served) -> No
             topics = [event["topic"].split("/") for event in events(own_broker)]
             return {kind for first, kind, host in topics if (first, host) == ("gma", HOST)}
 
-        until(lambda: kinds() >= names)
-        [usage, *_] = until(lambda: events(own_broker, "topic gma/MemoryUsage/**"))
+        wait_until(lambda: kinds() >= names)
+        [usage, *_] = wait_until(lambda: events(own_broker, "topic gma/MemoryUsage/**"))
 
         assert usage["source"] == f"gma://{HOST}"
         assert usage["subject"] == HOST
         assert f'<MemoryUsage xmlns="{NAMESPACE}">' in usage["data"]
         assert '<Total units="B">' in usage["data"]
-        assert until(lambda: events(own_broker, "topic gma/MemoryUsage/** and Total > 1 MB"))
+        assert wait_until(lambda: events(own_broker, "topic gma/MemoryUsage/** and Total > 1 MB"))
         assert running.end() == 0
 
 
 def test_the_directory_has_it_while_it_runs(own_broker: Served) -> None:
     with agent("--broker", own_broker.url, "--attr", "rack=7", "--period", "1s") as running:
-        [entry] = until(lambda: producers(own_broker, "&event=UptimeCPULoad"))
+        [entry] = wait_until(lambda: producers(own_broker, "&event=UptimeCPULoad"))
 
         assert entry["address"] == f"gma://{running.ready['listen']}"
         assert entry["attributes"]["rack"] == 7
@@ -149,7 +141,7 @@ def test_the_directory_has_it_while_it_runs(own_broker: Served) -> None:
 
 def test_it_says_when_it_starts_and_nothing_more_while_all_is_well(own_broker: Served) -> None:
     with agent("--broker", own_broker.url, "--period", "0.2s", "--only", "CPUUsage") as running:
-        until(lambda: len(running.said().splitlines()) >= 2)
+        wait_until(lambda: len(running.said().splitlines()) >= 2)
         time.sleep(1.5)
 
         watches, goes = running.said().splitlines()
@@ -245,17 +237,17 @@ def test_an_agent_may_be_there_before_its_broker() -> None:
     with served() as broker:
         broker.stop()
         with agent("--broker", broker.url, "--period", "0.2s", "--only", "CPUUsage") as running:
-            until(lambda: "cannot reach a broker" in running.said())
+            wait_until(lambda: "cannot reach a broker" in running.said())
             broker.start()
 
-            assert until(lambda: events(broker, "topic gma/CPUUsage/**"))
-            assert until(lambda: producers(broker))
+            assert wait_until(lambda: events(broker, "topic gma/CPUUsage/**"))
+            assert wait_until(lambda: producers(broker))
             assert running.end() == 0
 
 
 def test_it_ends_at_once_when_its_broker_is_away() -> None:
     with agent("--broker", "http://127.0.0.1:1", "--period", "0.2s") as running:
-        until(lambda: "cannot reach a broker" in running.said())
+        wait_until(lambda: "cannot reach a broker" in running.said())
         began_s = time.monotonic()
 
         assert running.end() == 0
@@ -264,8 +256,8 @@ def test_it_ends_at_once_when_its_broker_is_away() -> None:
 
 def test_it_ends_soon_when_its_broker_hangs_and_says_what_is_left() -> None:
     with served() as broker, agent("--broker", broker.url, "--period", "0.2s") as running:
-        until(lambda: "kinds of events go to" in running.said())
-        until(lambda: producers(broker))
+        wait_until(lambda: "kinds of events go to" in running.said())
+        wait_until(lambda: producers(broker))
         broker.process.send_signal(signal.SIGSTOP)
         try:
             time.sleep(1.0)
@@ -285,7 +277,7 @@ def test_it_has_one_connection_however_many_kinds_of_events() -> None:
 
     with served() as broker, agent("--broker", broker.url, "--period", "0.2s") as running:
         names = {name.rpartition("}")[2] for name in running.ready["events"]}
-        until(lambda: {event["topic"].split("/")[1] for event in events(broker)} >= names)
+        wait_until(lambda: {event["topic"].split("/")[1] for event in events(broker)} >= names)
         port = int(broker.frames.rpartition(":")[2])
         connections = psutil.Process(running.process.pid).net_connections("tcp")
 
@@ -325,9 +317,9 @@ def test_the_host_is_a_resource_with_current_values_until_the_agent_ends(
 ) -> None:
     with agent("--broker", own_broker.url, "--period", "1s", "--attr", "rack=7") as running:
         request = "system = Linux and cores >= 1 and load1 >= 0 and disk > 0 and rack = 7"
-        [first] = until(lambda: as_resource(own_broker, request))
+        [first] = wait_until(lambda: as_resource(own_broker, request))
         before = own_broker.call("GET", f"/resources/{HOST}")[1]["updated"]
-        until(lambda: own_broker.call("GET", f"/resources/{HOST}")[1]["updated"] > before)
+        wait_until(lambda: own_broker.call("GET", f"/resources/{HOST}")[1]["updated"] > before)
         code = running.end()
 
     assert (first["id"], first["kind"]) == (HOST, "machine")
@@ -346,9 +338,9 @@ def test_a_host_that_shall_not_be_a_resource_is_none(own_broker: Served) -> None
 
 def test_a_host_that_the_broker_has_forgotten_is_registered_again() -> None:
     with served() as broker, agent("--broker", broker.url, "--period", "1s"):
-        until(lambda: as_resource(broker, "system = Linux"))
+        wait_until(lambda: as_resource(broker, "system = Linux"))
         broker.call("DELETE", f"/resources/{HOST}")
         broker.kill()
         broker.start()
 
-        assert until(lambda: as_resource(broker, "system = Linux"))
+        assert wait_until(lambda: as_resource(broker, "system = Linux"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+
+from waiting import wait_until
 
 
 class Sink:
@@ -41,13 +42,6 @@ def sink():
     yield made
     made.server.shutdown()
     made.server.server_close()
-
-
-def wait_until(condition) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        time.sleep(0.05)
 
 
 def test_a_subscription_from_its_making_to_its_end(broker, tocsin, topic, sink) -> None:

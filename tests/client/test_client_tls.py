@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import subprocess
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from pki import DAY, own_files
 from served import Served, served
 from tocsin.cli.main import run
 from tocsin.client import AsyncConsumer, AsyncPublisher, Consumer, Publisher
 from tocsin.client.directory import Directory
 from tocsin.errors import BadSetting, TlsFailed
 
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 
-
-def certificate(folder: Path, *options: str) -> Path:
-    folder.mkdir()
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-keyout", "own.key", "-out", "own.pem", "-subj", "/CN=test",
-         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", *options],
-        cwd=folder, check=True, capture_output=True,
-    )  # fmt: skip
-    return folder / "own.pem"
+def certificate(folder: Path, **how: Any) -> Path:
+    return Path(own_files(folder, "localhost", "127.0.0.1", **how)[0])
 
 
 def with_tls(pem: Path) -> tuple[str, ...]:
@@ -36,7 +28,7 @@ def with_tls(pem: Path) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return certificate(tmp_path_factory.mktemp("client-tls") / "self", "-days", "2")
+    return certificate(tmp_path_factory.mktemp("client-tls"))
 
 
 @pytest.fixture(scope="module")
@@ -132,14 +124,8 @@ def test_a_wrong_host_name_is_said(broker: Served, pem: Path, capsys) -> None:
 
 
 def test_an_expired_certificate_is_said(tmp_path: Path, capsys) -> None:
-    old = certificate(tmp_path / "old")
-    (old.parent / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-    for command in (
-        ["openssl", "req", "-new", "-key", "own.key", "-subj", "/CN=test", "-out", "own.csr"],
-        ["openssl", "x509", "-req", "-in", "own.csr", "-signkey", "own.key", "-days", "-1",
-         "-extfile", "names", "-out", "own.pem"],
-    ):  # fmt: skip
-        subprocess.run(command, cwd=old.parent, check=True, capture_output=True)
+    now = datetime.now(UTC)
+    old = certificate(tmp_path, begins=now - 2 * DAY, ends=now - DAY)
     with served(*with_tls(old)) as running:
         text = error_of(running.url, capsys, "--ca-file", str(old))
 

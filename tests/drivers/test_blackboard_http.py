@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from served import Served, served
+from waiting import wait_until
 
 NOW = "2026-11-16T07:00:00Z"
 
@@ -53,13 +53,6 @@ class Listener:
         self._server.server_close()
 
 
-def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "it never came to hold"
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def broker() -> Iterator[Served]:
     with served(env={"TOCSIN_MONITOR__ENABLED": "false"}) as broker:
@@ -99,7 +92,7 @@ def test_only_the_pairs_that_were_asked_for_are_sent(broker: Served, listener: L
         {"RunId": "r1", "ActivityExecuting": NOW},
     )
 
-    until(lambda: len(listener.messages) >= 2)
+    wait_until(lambda: len(listener.messages) >= 2)
     assert listener.pairs == [{"RunId": "r1", "ActivitySucceeded": NOW}, {"RunId": "r1"}]
 
 
@@ -108,7 +101,7 @@ def test_a_concept_stands_for_all_that_it_subsumes(broker: Served, listener: Lis
 
     assert reported["expanded"] == 14
     post(broker, {"WorkflowAborted": NOW}, {"ActivityOutOfMemory": NOW}, {"WorkflowStarted": NOW})
-    until(lambda: len(listener.messages) >= 2)
+    wait_until(lambda: len(listener.messages) >= 2)
     assert listener.pairs == [{"WorkflowAborted": NOW}, {"ActivityOutOfMemory": NOW}]
 
 
@@ -118,7 +111,7 @@ def test_subscribing_again_replaces_the_profile(broker: Served, listener: Listen
 
     assert first["id"] == second["id"]
     post(broker, {"RunId": "r1"}, {"ExitCode": "1"})
-    until(lambda: bool(listener.messages))
+    wait_until(lambda: bool(listener.messages))
     assert listener.pairs == [{"ExitCode": "1"}]
     _, reported = broker.call("GET", "/blackboard/subscribers")
     assert [each["concepts"] for each in reported["subscribers"]] == [["ExitCode"]]
@@ -218,7 +211,7 @@ def test_events_of_any_door_reach_who_subscribed_by_concept(
         },
     )
 
-    until(lambda: len(listener.messages) >= 2)
+    wait_until(lambda: len(listener.messages) >= 2)
     assert listener.pairs == [{"MemoryPeak": "5", "RunId": "r1"}, {"MemoryPeak": "7"}]
 
 
@@ -237,7 +230,7 @@ def test_any_push_subscription_may_have_pairs_instead_of_events(
 
     assert (status, reported["config"]["mode"]) == (201, "blackboard")
     post(broker, {"RunId": "r1", "CpuSeconds": "1"}, {"RunId": "r2", "CpuSeconds": "2"})
-    until(lambda: bool(listener.messages))
+    wait_until(lambda: bool(listener.messages))
     assert listener.pairs == [{"CpuSeconds": "1"}]
 
 
@@ -277,14 +270,14 @@ def test_publishers_hear_of_the_aggregate_when_and_only_when_it_changes(broker: 
         status, reported = broker.call("POST", "/blackboard/publishers", {"address": publisher.url})
         assert (status, reported["profile"]["concepts"]) == (201, [])
         subscribe(broker, one.url, "RunId", "ExitCode")
-        until(lambda: len(publisher.bodies) == 1)
+        wait_until(lambda: len(publisher.bodies) == 1)
         subscribe(broker, one.url, "RunId", "ExitCode")  # the same again
         subscribe(broker, two.url, "RunId")  # nothing new to anybody
         broker.call("DELETE", f"/blackboard/subscribers?address={two.url}")
         subscribe(broker, two.url, "Host")
-        until(lambda: len(publisher.bodies) == 2)
+        wait_until(lambda: len(publisher.bodies) == 2)
         broker.call("DELETE", f"/blackboard/subscribers?address={one.url}")
-        until(lambda: len(publisher.bodies) == 3)
+        wait_until(lambda: len(publisher.bodies) == 3)
 
         assert [body["concepts"] for body in publisher.bodies] == [
             ["ExitCode", "RunId"],
@@ -308,9 +301,9 @@ def test_a_publisher_that_is_away_is_off_the_list_and_comes_back_by_itself(
         _, reported = broker.call("GET", "/blackboard/publishers")
         return bool(reported["publishers"][0]["listed"])
 
-    until(lambda: not listed())
+    wait_until(lambda: not listed())
     publisher = Listener(publisher.port)
-    until(listed)
+    wait_until(listed)
     assert publisher.bodies[-1]["concepts"] == ["RunId"]
     publisher.close()
 
@@ -333,9 +326,9 @@ def test_both_lists_are_there_again_after_a_kill(broker: Served, listener: Liste
     publisher = Listener()
     broker.call("POST", "/blackboard/publishers", {"address": publisher.url})
     subscribe(broker, listener.url, "ExitCode")
-    until(lambda: len(publisher.bodies) == 1)
+    wait_until(lambda: len(publisher.bodies) == 1)
     post(broker, {"ExitCode": "1"})
-    until(lambda: len(listener.messages) == 1)
+    wait_until(lambda: len(listener.messages) == 1)
 
     broker.kill()
     broker.start()
@@ -344,8 +337,8 @@ def test_both_lists_are_there_again_after_a_kill(broker: Served, listener: Liste
     _, reported = broker.call("GET", "/blackboard/publishers")
     assert [each["address"] for each in reported["publishers"]] == [publisher.url]
     post(broker, {"ExitCode": "2"})
-    until(lambda: {"ExitCode": "2"} in listener.pairs)
-    until(lambda: len(publisher.bodies) == 2)  # whatever it knew, it knows now
+    wait_until(lambda: {"ExitCode": "2"} in listener.pairs)
+    wait_until(lambda: len(publisher.bodies) == 2)  # whatever it knew, it knows now
     publisher.close()
 
 
@@ -356,7 +349,7 @@ def test_a_subscriber_that_is_away_loses_nothing(broker: Served) -> None:
     post(broker, *({"ExitCode": str(code)} for code in range(5)))
 
     back = Listener(away.port)
-    until(lambda: len(back.messages) >= 5)
+    wait_until(lambda: len(back.messages) >= 5)
 
     assert [pairs["ExitCode"] for pairs in back.pairs] == ["0", "1", "2", "3", "4"]
     back.close()
@@ -375,12 +368,12 @@ def test_a_subscriber_that_is_away_for_long_is_off_the_list_until_it_is_back() -
         subscribe(broker, away.url, "ExitCode")
         away.close()
         post(broker, {"ExitCode": "1"})
-        until(lambda: broker.call("GET", "/blackboard/profile")[1]["concepts"] == [])
+        wait_until(lambda: broker.call("GET", "/blackboard/profile")[1]["concepts"] == [])
         _, reported = broker.call("GET", "/blackboard/subscribers")
         assert reported["subscribers"][0]["listed"] is False
 
         back = Listener(away.port)
-        until(lambda: broker.call("GET", "/blackboard/profile")[1]["concepts"] == ["ExitCode"])
+        wait_until(lambda: broker.call("GET", "/blackboard/profile")[1]["concepts"] == ["ExitCode"])
         assert back.pairs == [{"ExitCode": "1"}]
         back.close()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import socket
 import ssl
 import subprocess
@@ -17,13 +16,12 @@ from queue import Queue
 
 import pytest
 
+from pki import lock, server_files
 from served import ROOT, Served, served
 from tocsin.config import DeliverySettings, HttpSettings
 from tocsin.drivers.tls.contexts import listener_context, sink_context
 from tocsin.errors import BadSetting
 from tocsin.wire.dime import Decoder, envelope_message
-
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 
 WAIT_S = 20.0
 
@@ -31,25 +29,8 @@ WAIT_S = 20.0
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A throw-away authority, and a certificate of it for this machine."""
-    folder = tmp_path_factory.mktemp("tls")
-
-    def openssl(*arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True)
-
-    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-    openssl(
-        "req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2",
-        "-subj", "/CN=throw-away", "-addext", "keyUsage=critical,keyCertSign",
-    )  # fmt: skip
-    openssl("req", *key, "-keyout", "own.key", "-out", "own.csr", "-subj", "/CN=localhost")
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-    openssl(
-        "x509", "-req", "-in", "own.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-days", "2",
-        "-CAcreateserial", "-extfile", "names", "-out", "own.pem",
-    )  # fmt: skip
-    openssl(
-        "pkey", "-in", "own.key", "-aes256", "-passout", "pass:secret", "-out", "locked.key"
-    )  # fmt: skip
+    folder = server_files(tmp_path_factory.mktemp("tls"), "localhost", "127.0.0.1")
+    lock(folder / "own.key", "secret")
     return folder
 
 

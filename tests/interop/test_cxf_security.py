@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
 
 from interop.consumers import Consumer, consumer
 from interop.cxf_peer import HERE, java_with
+from pki import own_files
 from served import Served, served
-from soap.security.listener_certificate import listener_certificate
 from soap.security.signers import Site, issued
 
 CLIENT_S = 120
@@ -100,7 +100,7 @@ def test_a_certificate_that_is_only_named_is_not_at_hand(
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    certificate, key = listener_certificate(tmp_path_factory.mktemp("tls"))
+    certificate, key = own_files(tmp_path_factory.mktemp("tls"), "localhost", "127.0.0.1")
     required = {"TOCSIN_AUTH__MODE": "required", "TEST_CA": certificate}
     with served("--tls-cert", certificate, "--tls-key", key, env=required) as running:
         yield running

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ from onvif import ONVIFCamera, managers
 
 from interop.consumers import Consumer, consumer
 from served import Served, served
+from waiting import async_wait_until
 
 LEASE_S = 2
 RENEWALS = 3
@@ -79,13 +80,6 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, 60))
 
 
-async def until(holds: Callable[[], bool], what: str) -> None:
-    async with asyncio.timeout(ARRIVES_S):
-        while not holds():
-            await asyncio.sleep(0.05)
-    assert holds(), what
-
-
 def lost() -> None:
     raise AssertionError("the client says that the subscription is lost")
 
@@ -104,7 +98,7 @@ async def outlives_its_lease(broker: Served, kind: str, resource: str) -> None:
         assert None not in seen
         return len(seen) > RENEWALS
 
-    await until(renewed, "it was renewed")
+    await async_wait_until(renewed, "it was renewed")
 
 
 def test_a_camera_s_pull_point_is_pulled_renewed_and_given_back(broker: Served) -> None:

@@ -7,7 +7,7 @@ an event source: neither knows of the other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from queue import Queue
 
 import pytest
@@ -35,6 +35,7 @@ from interop.sdc_device import (
 )
 from schemas import validator
 from served import Served, served
+from waiting import wait_until
 
 ARRIVES_S = 15.0
 MANAGERS = [ConsumerSubscriptionManager, ClientSubscriptionManagerReferenceParams]
@@ -56,13 +57,6 @@ def source() -> Iterator[Device]:
 def sink() -> Iterator[Consumer]:
     with consumer() as listening:
         yield listening
-
-
-def until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + ARRIVES_S
-    while not holds():
-        assert time.monotonic() < end, what
-        time.sleep(0.02)
 
 
 def value_of(report: etree._Element) -> str:
@@ -101,7 +95,7 @@ def test_a_monitor_hears_the_device_through_the_broker(
 
         own = made.subscribe_response.SubscriptionManager.Address.rpartition("/")[2]
         first = expires(broker, own)
-        until(lambda: expires(broker, own) > first, "it renews each second, for an hour")
+        wait_until(lambda: expires(broker, own) > first, "it renews each second, for an hour")
         assert 3500 < made.get_status() <= 3600
         made.unsubscribe()
         assert not made.is_subscribed
@@ -171,5 +165,5 @@ def test_a_device_that_stops_says_so_and_is_not_refused(broker: Served) -> None:
         stopping.provider.stop_all(send_subscription_end=True)
         feed.is_subscribed = False
 
-        until(lambda: "a source ended its subscription" in broker.said(), "it is noted")
+        wait_until(lambda: "a source ended its subscription" in broker.said(), "it is noted")
         assert "SourceShuttingDown" in broker.said()

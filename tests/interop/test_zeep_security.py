@@ -20,8 +20,8 @@ from zeep.wsse.signature import BinarySignature, MemorySignature
 from zeep.wsse.username import UsernameToken
 from zeep.wsse.utils import get_security_header
 
+from pki import own_files
 from served import Served, served
-from soap.security.listener_certificate import listener_certificate
 from soap.security.signers import NOW_NS, Identity, Site, issued, plain, tree
 from tocsin.wire.wss.write import timestamp
 
@@ -109,7 +109,7 @@ class TrustsOne(HTTPAdapter):
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    certificate, key = listener_certificate(tmp_path_factory.mktemp("tls"))
+    certificate, key = own_files(tmp_path_factory.mktemp("tls"), "localhost", "127.0.0.1")
     flags = ("--tls-cert", certificate, "--tls-key", key)
     required = {"TOCSIN_AUTH__MODE": "required", "TEST_CA": certificate}
     with served(*flags, env=required) as running:

@@ -32,6 +32,7 @@ from tocsin.pipeline.read.archive import new_records
 from tocsin.pipeline.state import Window
 from tocsin.tables.published import require
 from tocsin.wire.api.arrow import FIRST, HEAD, MEDIA_TYPE, NEXT
+from waiting import wait_until
 
 
 def test_a_broker_gives_what_its_directory_gives_and_survives_being_killed() -> None:
@@ -72,16 +73,14 @@ def trimmed_broker() -> Iterator[Served]:
     with served(env=env) as broker:
         for count in (100, 200, 300):
             broker.publish(*({"data": {"RunId": f"r{n}"}} for n in range(100)))
-            wait_for(broker, lambda count=count: sealed(broker)[-1:] == [(count - 99, count)])
-        wait_for(broker, lambda: broker.call("GET", "/events?limit=1")[1]["events"] == [])
+            wait_until(
+                what=broker.said,
+                holds=lambda count=count: sealed(broker)[-1:] == [(count - 99, count)],
+            )
+        wait_until(
+            what=broker.said, holds=lambda: broker.call("GET", "/events?limit=1")[1]["events"] == []
+        )
         yield broker
-
-
-def wait_for(broker: Served, holds: Callable[[], bool]) -> None:
-    until = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < until, broker.said()
-        time.sleep(0.1)
 
 
 def sealed(broker: Served) -> list[tuple[int, int]]:

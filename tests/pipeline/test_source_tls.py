@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 
+from pki import own_files
 from served import served
 from tocsin.errors import CannotReachBroker
 from tocsin.errors.spark import BadSourceOption
 from tocsin.pipeline.source import TocsinSource
 from tocsin.pipeline.source.data_source import BatchReader
-
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 
 
 def reader(url: str, **options: str) -> BatchReader:
@@ -24,40 +22,30 @@ def reader(url: str, **options: str) -> BatchReader:
     return source.reader(source.schema())
 
 
-def own_certificate(directory: Path) -> tuple[Path, Path]:
-    """Of somebody whom only those believe who have it, and its key."""
-    certificate, key = directory / "own.pem", directory / "own.key"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    command += ["-nodes", "-keyout", str(key), "-out", str(certificate), "-days", "2"]
-    command += ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    subprocess.run(command, check=True, capture_output=True)
-    return certificate, key
-
-
 def test_a_broker_is_believed_by_the_certificate_of_its_authority(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    certificate, key = own_certificate(tmp_path)
-    with served("--tls-cert", str(certificate), "--tls-key", str(key)) as broker:
+    certificate, key = own_files(tmp_path, "127.0.0.1")
+    with served("--tls-cert", certificate, "--tls-key", key) as broker:
         with pytest.raises(CannotReachBroker, match=r"not trusted.*option ca_file"):
             reader(broker.url).partitions()
         with pytest.raises(BadSourceOption, match=r"ca_file, /none/such, cannot be read"):
             reader(broker.url, ca_file="/none/such").partitions()
 
-        assert len(reader(broker.url, ca_file=str(certificate)).partitions()) == 1
-        monkeypatch.setenv("TOCSIN_CA_FILE", str(certificate))
+        assert len(reader(broker.url, ca_file=certificate).partitions()) == 1
+        monkeypatch.setenv("TOCSIN_CA_FILE", certificate)
         assert len(reader(broker.url).partitions()) == 1
 
 
 @pytest.mark.slow
 def test_tables_are_made_of_a_broker_with_a_certificate_of_its_own(tmp_path: Path) -> None:
-    certificate, key = own_certificate(tmp_path)
-    with served("--tls-cert", str(certificate), "--tls-key", str(key)) as broker:
+    certificate, key = own_files(tmp_path, "127.0.0.1")
+    with served("--tls-cert", certificate, "--tls-key", key) as broker:
         command = [sys.executable, "-m", "tocsin", "pipeline", "run", "--json"]
         command += ["--archive", broker.url, "--tables", str(tmp_path / "tables")]
 
         refused = subprocess.run(command, capture_output=True, text=True)
-        command += ["--ca-file", str(certificate)]
+        command += ["--ca-file", certificate]
         done = subprocess.run(command, capture_output=True, text=True)
 
     assert refused.returncode == 3

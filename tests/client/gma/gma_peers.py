@@ -20,14 +20,6 @@ EVENTS = "http://www.gridforum.org/Performance/Events"
 WAIT_S = 10.0
 
 
-def until(holds: Callable[[], object], wait_s: float = WAIT_S) -> None:
-    """Wait for something that happens in another thread."""
-    deadline = time.monotonic() + wait_s
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)
-
-
 class Proxy:
     """Between two ends; `cut` breaks what goes through, `stop` lets nothing in until `start`."""
 

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import PROTOCOL, RawPeer, event, numbers, proxied, subscribe_request, until
+from gma_peers import PROTOCOL, RawPeer, event, numbers, proxied, subscribe_request
 
 from tocsin.client.gma import Consumer, Producer, inbox
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def test_a_cut_connection_loses_nothing_and_repeats_nothing(
             if number % 60 == 59:
                 time.sleep(0.01)
                 proxy.cut()
-                until(lambda: feed.state == "open", 15)
+                wait_until(lambda: feed.state == "open")
         assert feed.flush(15)
         assert proxy.connections >= 3
 
@@ -74,7 +75,7 @@ def test_what_happens_while_the_archive_is_away_is_kept_and_sent_later(
         feed = producer.push_to(proxy.address, "Alarm")
         for number in range(10):
             producer.emit("Alarm", {"N": number})
-        until(lambda: feed.error and feed.waiting == 10)
+        wait_until(lambda: feed.error and feed.waiting == 10)
         assert (feed.state, feed.sent) == ("connecting", 0)
         assert "cannot reach" in (feed.error or "")
 
@@ -92,7 +93,7 @@ def test_an_archive_that_is_started_again_is_found_again(producer: Producer) -> 
         producer.emit("Alarm", {"N": 1})
         assert numbers(first, 1) == [1]
         assert feed.flush(5)
-    until(lambda: feed.state == "connecting")
+    wait_until(lambda: feed.state == "connecting")
     producer.emit("Alarm", {"N": 2})
 
     with Consumer(listen=address) as second:
@@ -108,7 +109,7 @@ def test_what_cannot_be_made_is_reported_to_the_archive(archive: Consumer) -> No
     with Producer(None) as producer:
         producer.offer("Broken", make, period_s=0.05)
         feed = producer.push_to(str(archive.address), "Broken")
-        until(lambda: archive.errors)
+        wait_until(lambda: archive.errors)
 
         assert archive.error == "RuntimeError: the probe is off"
         assert feed.error == "RuntimeError: the probe is off"
@@ -123,7 +124,7 @@ def test_an_archive_whose_program_takes_nothing_has_producers_wait(
         feed = producer.push_to(str(archive.address), "Alarm")
         for number in range(200):
             producer.emit("Alarm", {"N": number, "Text": "x" * 60_000})
-        until(lambda: feed.sent > 10)
+        wait_until(lambda: feed.sent > 10)
         time.sleep(0.2)
         assert archive._producer_peers is not None
         assert len(archive._producer_peers.inbox._arrivals) < 40

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import PROTOCOL, RawPeer, event, raw_listener, subscribe_request, until
+from gma_peers import PROTOCOL, RawPeer, event, raw_listener, subscribe_request
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +17,7 @@ from tocsin.client.gma import Consumer, Producer
 from tocsin.client.gma import connection as connection_module
 from tocsin.client.gma import listener as listener_module
 from tocsin.errors import CannotReachBroker
+from waiting import wait_until
 
 
 def framed(data: bytes) -> bytes:
@@ -66,7 +67,7 @@ def test_garbage_closes_the_connection_and_is_reported(
 
         assert peer.hear_end() == []
         peer.close()
-    until(lambda: caplog.text.count("closed the connection with 127.0.0.1") >= 2)
+    wait_until(lambda: caplog.text.count("closed the connection with 127.0.0.1") >= 2)
     with Consumer(producer.address) as consumer:
         assert consumer.query("Count")["N"] == 1
 
@@ -224,7 +225,7 @@ def test_a_feed_outlives_a_consumer_that_speaks_garbage() -> None:
     with raw_listener(serve) as address, Producer(None) as producer:
         producer.offer("Alarm")
         feed = producer.push_to(address, "Alarm")
-        until(lambda: len(calls) >= 3)
+        wait_until(lambda: len(calls) >= 3)
 
         assert feed.state == "connecting"
         assert "cannot reach" in (feed.error or "")

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import proxied, until
+from gma_peers import proxied
 
 from served import Served, served
 from tocsin.client.gma import Consumer, EventName, Producer, Quantity
 from tocsin.errors import BrokerRefused, CannotReachBroker
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def test_a_broker_that_is_started_again_gets_and_gives_all_of_it(
         getattr(own_broker, how)()
         for number in range(20, 40):
             producer.emit(name, {"N": number})
-        until(lambda: feed.state == "connecting")
+        wait_until(lambda: feed.state == "connecting")
         own_broker.start()
 
         found = [subscription.take(30)["N"] for _ in range(39)]  # type: ignore[index]
@@ -189,7 +190,7 @@ def test_a_registration_is_renewed_and_follows_the_offers(
         [before] = entries(own_broker, name)
         producer.offer("Late")
 
-        until(lambda: entries(own_broker, name)[0]["events"])
+        wait_until(lambda: entries(own_broker, name)[0]["events"])
 
         [entry] = entries(own_broker, name)
         assert entry["id"] == before["id"]
@@ -208,7 +209,7 @@ def test_a_directory_that_is_not_there_is_reported_and_tried_again(
 
         proxy.start()
 
-        until(lambda: producer.registration_error is None)
+        wait_until(lambda: producer.registration_error is None)
         assert len(entries(own_broker, name)) == 1
 
 

@@ -10,12 +10,13 @@ import weakref
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import PROTOCOL, RawPeer, event, raw_listener, until
+from gma_peers import PROTOCOL, RawPeer, event, raw_listener
 
 from tocsin.client.gma import Consumer, Producer, connection, inbox
 from tocsin.client.gma import connection as connection_module
 from tocsin.client.gma.connection import Deadline
 from tocsin.wire.framing import framed
+from waiting import wait_until
 
 NAMES_REQUEST = f'<EventNamesRequest xmlns="{PROTOCOL}" requestID="1"/>'.encode()
 
@@ -95,13 +96,13 @@ def test_who_is_gone_leaves_nothing_to_collect(said: bytes) -> None:
             (archive.address, archive._producer_peers.peers),
         ):
             peer = RawPeer.call(str(address))
-            until(lambda here=here: here)
+            wait_until(lambda here=here: here)
             whose = weakref.ref(next(iter(here)))
             peer.send(said)
             time.sleep(0.05)
             peer.close()
 
-            until(lambda here=here, whose=whose: not here and not whose())
+            wait_until(lambda here=here, whose=whose: not here and not whose())
 
 
 def test_all_who_begin_messages_have_one_limit_and_who_begins_small_ones_is_safe(
@@ -116,7 +117,7 @@ def test_all_who_begin_messages_have_one_limit_and_who_begins_small_ones_is_safe
         peers = [RawPeer.call(str(producer.address)) for _ in range(6)]
         for peer in peers:
             peer.send(half)
-        until(lambda: caplog.text.count("too many messages have begun") >= 4)
+        wait_until(lambda: caplog.text.count("too many messages have begun") >= 4)
         small = RawPeer.call(str(producer.address))
         small.send(request[:20])
         time.sleep(0.05)
@@ -125,7 +126,7 @@ def test_all_who_begin_messages_have_one_limit_and_who_begins_small_ones_is_safe
         assert "EventNamesReply" in small.hear()
         for peer in (*peers, small):
             peer.close()
-        until(lambda: not guests)
+        wait_until(lambda: not guests)
         assert producer._consumer_peers.partial_messages._bytes == 0
 
 

@@ -8,20 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from gma_peers import (
-    EVENTS,
-    PROTOCOL,
-    RawPeer,
-    accept,
-    event,
-    proxied,
-    raw_listener,
-    until,
-)
+from gma_peers import EVENTS, PROTOCOL, RawPeer, accept, event, proxied, raw_listener
 
 from tocsin.client.gma import Consumer, EventName, Producer, inbox
 from tocsin.client.gma import subscription as subscription_module
 from tocsin.errors import BadSetting, BrokerRefused, CannotReachBroker
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -149,15 +141,15 @@ def test_a_cut_connection_is_made_again_and_subscribed_again(producer: Producer)
         assert subscription.take(5)["N"] == 1  # type: ignore[index]
 
         proxy.stop()
-        until(lambda: subscription.reconnects >= 2)
+        wait_until(lambda: subscription.reconnects >= 2)
         proxy.start()
-        until(lambda: proxy.connections == 2)
+        wait_until(lambda: proxy.connections == 2)
 
         def comes() -> bool:
             producer.emit("Alarm", {"N": 2})
             return subscription.take(0.05) is not None
 
-        until(comes)
+        wait_until(comes)
         assert subscription.ended is None
 
 
@@ -197,10 +189,10 @@ def test_a_producer_that_stays_away_ends_the_subscription_in_the_end(
         subscription = consumer.subscribe("Alarm")
         producer.emit("Alarm", {"N": 1})
 
-        until(lambda: subscription._receiver.inbox._arrivals)
+        wait_until(lambda: subscription._receiver.inbox._arrivals)
         proxy.stop()
 
-        until(lambda: subscription._receiver.why)
+        wait_until(lambda: subscription._receiver.why)
         assert subscription.take(5)["N"] == 1  # type: ignore[index]
         with pytest.raises(CannotReachBroker):
             next(subscription)
@@ -273,7 +265,7 @@ def test_a_program_that_takes_nothing_has_the_producer_wait(
         subscription = consumer.subscribe("Alarm")
         for number in range(400):
             producer.emit("Alarm", {"N": number, "Text": "x" * 50_000})
-        until(lambda: producer.dropped)
+        wait_until(lambda: producer.dropped)
         time.sleep(0.1)
         # A read of 256 KiB brings a few at once; the rest is not read.
         assert len(subscription._receiver.inbox._arrivals) < 40
@@ -281,7 +273,7 @@ def test_a_program_that_takes_nothing_has_the_producer_wait(
         numbers = []
         while (each := subscription.take(0.5)) is not None:
             numbers.append(each["N"])
-        until(lambda: subscription.errors)
+        wait_until(lambda: subscription.errors)
 
     assert numbers == sorted(numbers)  # type: ignore[type-var]
     assert len(numbers) == 400 - producer.dropped
@@ -312,4 +304,4 @@ def test_a_forgotten_consumer_leaves_no_thread(producer: Producer) -> None:
     del each
     gc.collect()
 
-    until(lambda: not [t for t in threading.enumerate() if t.name == "tocsin-consumer"])
+    wait_until(lambda: not [t for t in threading.enumerate() if t.name == "tocsin-consumer"])

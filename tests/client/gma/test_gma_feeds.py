@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import PROTOCOL, RawPeer, numbers, proxied, raw_listener, until
+from gma_peers import PROTOCOL, RawPeer, numbers, proxied, raw_listener
 
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.gma import feed as feed_module
 from tocsin.errors import BadFilter, BadSetting
+from waiting import wait_until
 
 NUMBERED = '<Options xmlns="urn:tocsin:gma:1" acknowledge="{}"/>'
 
@@ -55,7 +56,7 @@ def test_an_archive_gets_what_is_made_at_its_period(archive: Consumer) -> None:
 
         assert numbers(archive, 5) == [0, 1, 2, 3, 4]
         assert feed.state == "open"
-        until(lambda: feed.acknowledged >= 5)
+        wait_until(lambda: feed.acknowledged >= 5)
 
 
 def test_each_event_of_a_feed_is_acknowledged_once_the_program_has_it(
@@ -78,12 +79,12 @@ def test_a_feed_that_has_no_more_room_drops_the_oldest_and_counts_them(
 ) -> None:
     with proxied(str(archive.address)) as proxy:
         feed = producer.push_to(proxy.address, "Alarm", **room)  # type: ignore[arg-type]
-        until(lambda: feed.state == "open")
+        wait_until(lambda: feed.state == "open")
         proxy.stop()
-        until(lambda: feed.state == "connecting")
+        wait_until(lambda: feed.state == "connecting")
         for number in range(8):
             producer.emit("Alarm", {"N": number})
-        until(lambda: feed.dropped == 5)
+        wait_until(lambda: feed.dropped == 5)
 
         proxy.start()
 
@@ -135,7 +136,7 @@ def test_a_consumer_of_the_paper_gets_events_without_numbers(producer: Producer)
         feed = producer.push_to(address, "Alarm", period="10min")
         producer.emit("Alarm", {"N": 1})
         assert feed.flush(5)
-        until(lambda: received)
+        wait_until(lambda: received)
 
     assert received[0].startswith(f'<Event xmlns="{PROTOCOL}" subscriptionID="c1"><Alarm ')
     assert (feed.sent, feed.acknowledged, feed.waiting) == (1, 0, 0)
@@ -157,7 +158,7 @@ def test_who_dies_at_the_first_request_is_asked_for_acknowledgements_again(
 
     with raw_listener(serve) as address:
         feed = producer.push_to(address, "Alarm", period=60)
-        until(lambda: feed.state == "open")
+        wait_until(lambda: feed.state == "open")
         producer.emit("Alarm", {"N": 1})
         assert feed.flush(5)
 
@@ -184,7 +185,7 @@ def test_one_who_agreed_to_our_extensions_is_never_asked_without_them(producer: 
 
     with raw_listener(serve) as address:
         feed = producer.push_to(address, "Alarm")
-        until(lambda: len(requests) == 4)
+        wait_until(lambda: len(requests) == 4)
         producer.emit("Alarm", {"N": 1})
         assert feed.flush(5)
 
@@ -218,7 +219,7 @@ def test_events_that_a_full_disk_refuses_are_sent_again_in_their_order(producer:
         received.extend(peer.hear() for _ in range(2))
         failure = "<Return>Failure</Return><ReturnDetail>no room [T403]. Wait.</ReturnDetail>"
         answer(peer, received[0], failure)
-        until(lambda: feed.state == "busy")
+        wait_until(lambda: feed.state == "busy")
         states.append((feed.state, feed.error))
         answer(peer, received[1], failure)
         for _ in range(2):
@@ -251,7 +252,7 @@ def test_a_consumer_that_agrees_and_never_answers_is_called_again(
     with raw_listener(serve) as address:
         feed = producer.push_to(address, "Alarm")
         producer.emit("Alarm", {"N": 1})
-        until(lambda: len(calls) >= 2)
+        wait_until(lambda: len(calls) >= 2)
 
     assert feed.waiting == 1
 
@@ -279,14 +280,14 @@ def test_a_refused_feed_says_why_makes_nothing_and_asks_again() -> None:
     with raw_listener(serve) as address, Producer(None) as producer:
         producer.offer("Count", make, period_s=0.01)
         feed = producer.push_to(address, "Count")
-        until(lambda: feed.state == "refused")
+        wait_until(lambda: feed.state == "refused")
         assert "not today" in (feed.error or "")
         count = len(made)
         time.sleep(0.05)
         assert len(made) <= count + 1
 
-        until(lambda: feed.state == "open")
-        until(lambda: len(made) > count + 2)
+        wait_until(lambda: feed.state == "open")
+        wait_until(lambda: len(made) > count + 2)
 
 
 def test_a_consumer_of_the_paper_that_ends_the_subscription_is_left_alone(
@@ -306,7 +307,7 @@ def test_a_consumer_of_the_paper_that_ends_the_subscription_is_left_alone(
 
     with raw_listener(serve) as address:
         feed = producer.push_to(address, "Alarm")
-        until(lambda: feed.state == "ended")
+        wait_until(lambda: feed.state == "ended")
         time.sleep(0.3)
 
     assert len(calls) == 1
@@ -320,7 +321,7 @@ def test_closing_a_feed_ends_its_subscription_and_leaves_the_others(
 ) -> None:
     one = producer.push_to(str(archive.address), "Alarm")
     other = producer.push_to(str(archive.address), "Alarm")
-    until(lambda: one.state == other.state == "open")
+    wait_until(lambda: one.state == other.state == "open")
 
     one.close()
     producer.emit("Alarm", {"N": 1})
@@ -352,7 +353,7 @@ def test_a_producer_that_closes_leaves_nothing_of_what_it_made_unsent(archive: C
         with Producer(None) as producer:
             producer.offer("Count", lambda _: {"N": 1}, period_s=0.01)
             feed = producer.push_to(str(archive.address), "Count")
-            until(lambda: feed.acknowledged)  # noqa: B023
+            wait_until(lambda: feed.acknowledged)  # noqa: B023
         assert feed.waiting == 0
 
 

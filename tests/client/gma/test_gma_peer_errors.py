@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from gma_peers import PROTOCOL, RawPeer, event, raw_listener, until
+from gma_peers import PROTOCOL, RawPeer, event, raw_listener
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.gma.peer_errors import CHARS_MAX, error_text, one_line
 from tocsin.errors import BrokerRefused, CannotReachBroker
+from waiting import wait_until
 
 # ESC cannot be in XML 1.0; a C1 control and the direction marks can.
 EVIL = "ha\nWARNING all is well\u009b31m\u202egnp.exe\u2066"
@@ -98,7 +99,7 @@ def test_a_feed_tells_a_refusal_of_an_event_in_one_line(caplog: pytest.LogCaptur
         producer.offer("Alarm")
         feed = producer.push_to(address, "Alarm")
         producer.emit("Alarm", {})
-        until(lambda: feed.dropped)
+        wait_until(lambda: feed.dropped)
 
         assert feed.error == SHOWN
     assert all(record.getMessage().isprintable() for record in caplog.records)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import pytest
-from gma_peers import PROTOCOL, RawPeer, counting, subscribe_request, until
+from gma_peers import PROTOCOL, RawPeer, counting, subscribe_request
 
 from tocsin.client.gma import (
     Consumer,
@@ -20,6 +20,7 @@ from tocsin.client.gma import (
 )
 from tocsin.client.gma import offers as demand_module
 from tocsin.errors import BadEvent, BadFilter, BadSetting, BrokerRefused
+from waiting import wait_until
 
 STAMP = "2000-11-09T21:51:45Z"
 
@@ -275,7 +276,7 @@ def test_a_slow_offer_delays_no_other_and_is_called_once_at_a_time(
     assert [quick.take(5)["N"] for _ in range(5)] == [1, 2, 3, 4, 5]  # type: ignore[index]
     with pytest.raises(BrokerRefused, match="in preparation"):
         consumer.query("Stuck")
-    until(lambda: waiting.errors == 1)
+    wait_until(lambda: waiting.errors == 1)
     assert "Overdue" in (waiting.error or "")
     assert len(inside) == 1
     release.set()

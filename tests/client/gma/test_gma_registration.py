@@ -11,11 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from gma_peers import proxied, until
+from gma_peers import proxied
 
 from served import Served, served
 from tocsin.client.gma import Producer
 from tocsin.errors import BadSetting
+from waiting import wait_until
 
 ENTRY = {
     "id": "d1", "kind": "producer", "name": "n", "host": "h", "address": None, "events": [],
@@ -101,7 +102,7 @@ def test_the_entry_is_written_once_renewed_and_withdrawn(directory: FakeDirector
     with Producer() as producer:
         producer.offer("Load", lambda _: {})
         producer.register(directory.url, lease_s=10)
-        until(lambda: len(directory.asked) >= 4)
+        wait_until(lambda: len(directory.asked) >= 4)
 
     (post, where, entry), renewals, last = (
         directory.asked[0], directory.asked[1:-1], directory.asked[-1],
@@ -132,7 +133,7 @@ def test_what_is_offered_later_is_written_too(directory: FakeDirectory) -> None:
     with Producer() as producer:
         producer.register(directory.url, lease_s=10)
         producer.offer("Late", lambda _: {})
-        until(lambda: directory.methods().count("POST") == 2)
+        wait_until(lambda: directory.methods().count("POST") == 2)
 
     second = [body for method, _, body in directory.asked if method == "POST"][1]
     assert [each["name"] for each in second["events"]] == ["Late"]
@@ -144,7 +145,7 @@ def test_an_entry_that_has_lapsed_is_written_again(
     directory.answers["PUT"] = LAPSED
     with Producer() as producer:
         producer.register(directory.url, lease_s=10)
-        until(lambda: directory.methods()[:3] == ["POST", "PUT", "POST"])
+        wait_until(lambda: directory.methods()[:3] == ["POST", "PUT", "POST"])
         assert producer.registration_error is None
 
     assert "could not register" not in caplog.text
@@ -174,9 +175,9 @@ def test_a_directory_that_cannot_now_is_asked_again(
     with Producer() as producer:
         producer.register(directory.url, lease_s=10)
         assert producer.registration_error is not None
-        until(lambda: len(directory.asked) >= 3)
+        wait_until(lambda: len(directory.asked) >= 3)
         directory.answers.clear()
-        until(lambda: producer.registration_error is None)
+        wait_until(lambda: producer.registration_error is None)
 
 
 def test_an_error_of_any_kind_is_reported_and_tried_again(
@@ -187,7 +188,7 @@ def test_an_error_of_any_kind_is_reported_and_tried_again(
         producer.register(directory.url, lease_s=10, attributes=attributes)
         assert "TypeError" in (producer.registration_error or "")
         assert "not JSON serializable" in caplog.text
-        until(lambda: producer._registrations[0]._attempt >= 2)
+        wait_until(lambda: producer._registrations[0]._attempt >= 2)
 
 
 def test_a_directory_that_hangs_does_not_keep_a_producer_from_closing(
@@ -197,7 +198,7 @@ def test_a_directory_that_hangs_does_not_keep_a_producer_from_closing(
     producer.register(directory.url, lease_s=10)
     directory.hangs.set()
     before = len(directory.asked)
-    until(lambda: len(directory.asked) > before)
+    wait_until(lambda: len(directory.asked) > before)
     began_s = time.monotonic()
     producer.close(timeout_s=0.5)
 
@@ -217,10 +218,10 @@ def test_a_broker_that_closes_an_idle_connection_costs_no_renewal(
     with proxied(own_broker.address) as proxy, Producer() as producer:
         producer.register(f"http://{proxy.address}", name=name, lease_s=40)
         for _ in range(4):
-            until(lambda: proxy.idle_s() > 0.2)  # a renewal under way is allowed to fail
+            wait_until(lambda: proxy.idle_s() > 0.2)  # a renewal under way is allowed to fail
             [before] = entries(own_broker, name)
             proxy.cut()
-            until(lambda: entries(own_broker, name)[0]["expires"] > before["expires"])  # noqa: B023
+            wait_until(lambda: entries(own_broker, name)[0]["expires"] > before["expires"])  # noqa: B023
         assert producer.registration_error is None
 
     assert "could not register" not in caplog.text
@@ -233,13 +234,13 @@ def test_a_broker_that_is_started_again_or_loses_the_entry_has_it_again(
     with Producer() as producer:
         producer.register(own_broker.url, name=name, lease_s=10)
         own_broker.kill()
-        until(lambda: producer.registration_error is not None)
+        wait_until(lambda: producer.registration_error is not None)
         own_broker.start()
-        until(lambda: producer.registration_error is None)
+        wait_until(lambda: producer.registration_error is None)
         [entry] = entries(own_broker, name)
 
         assert own_broker.call("DELETE", f"/directory/{entry['id']}")[0] in (200, 204)
-        until(lambda: entries(own_broker, name))
+        wait_until(lambda: entries(own_broker, name))
 
     assert entries(own_broker, name) == []
 

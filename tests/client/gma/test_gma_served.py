@@ -7,11 +7,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from gma_peers import PARAMETERS, PROTOCOL, RawPeer, counting, subscribe_request, until
+from gma_peers import PARAMETERS, PROTOCOL, RawPeer, counting, subscribe_request
 
 from tocsin.client.gma import Consumer, Producer, consumer_peers, listener
 from tocsin.client.gma import consumer_peers as backlog_module
 from tocsin.errors import BadSetting, CannotReachBroker
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_a_producer_that_closes_ends_its_subscriptions(
 
     producer.close()
 
-    until(lambda: subscription._receiver.why)
+    wait_until(lambda: subscription._receiver.why)
     assert subscription.ended is None  # not before everything that came was taken
     assert [event["N"] for event in subscription] == [1, 2]
     assert "ended the subscription" in (subscription.ended or "")
@@ -112,7 +113,7 @@ def test_a_lost_consumer_costs_nothing_more(producer: Producer) -> None:
         time.sleep(0.05)
         return len(calls) == before
 
-    until(is_quiet)
+    wait_until(is_quiet)
 
 
 def test_a_consumer_that_does_not_read_loses_its_oldest_events_and_is_notified(
@@ -163,7 +164,7 @@ def test_a_consumer_that_never_reads_again_is_cut_off(
     for _ in range(200):
         producer.emit("Large", {"Text": "x" * 50_000})
 
-    until(lambda: "it has not read for" in caplog.text)
+    wait_until(lambda: "it has not read for" in caplog.text)
     peer.close()
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 from gma_archives import Archive, failure, reply_to, requested, success
-from gma_peers import PROTOCOL, RawPeer, proxied, raw_listener, until
+from gma_peers import PROTOCOL, RawPeer, proxied, raw_listener
 
 from tocsin.client.gma import Consumer, Producer, outgoing_connection
+from waiting import wait_until
 
 NAMES = [f"Kind{number}" for number in range(8)]
 
@@ -51,9 +52,9 @@ def test_a_cut_connection_is_made_again_once_for_all_feeds(
 ) -> None:
     with proxied(str(archive.address)) as proxy:
         feeds = [producer.push_to(proxy.address, name) for name in NAMES]
-        until(lambda: all(feed.state == "open" for feed in feeds))
+        wait_until(lambda: all(feed.state == "open" for feed in feeds))
         proxy.stop()
-        until(lambda: all(feed.state == "connecting" for feed in feeds))
+        wait_until(lambda: all(feed.state == "connecting" for feed in feeds))
         for name in NAMES:
             producer.emit(name, {"N": 1})
         proxy.start()
@@ -78,12 +79,12 @@ def test_a_refused_feed_asks_again_where_the_others_are_and_disturbs_none(
     serve = Archive(choose)
     with raw_listener(serve) as address:
         one, other = (producer.push_to(address, name) for name in NAMES[:2])
-        until(lambda: other.state == "open")
+        wait_until(lambda: other.state == "open")
         producer.emit("Kind0", {"N": 1})
         producer.emit("Kind1", {"N": 1})
         assert one.flush(5)
         assert other.flush(5)
-        until(lambda: len(serve.received("<Event ")) == 2)
+        wait_until(lambda: len(serve.received("<Event ")) == 2)
 
     assert len(refusals) == 3
     assert len(serve.calls) == 1
@@ -106,10 +107,10 @@ def test_the_end_of_one_feed_is_not_the_end_of_the_others(producer: Producer) ->
     received: list[str] = []
     with raw_listener(serve) as address:
         one, other = (producer.push_to(address, name) for name in NAMES[:2])
-        until(lambda: one.state == "ended")
+        wait_until(lambda: one.state == "ended")
         producer.emit("Kind1", {"N": 1})
         assert other.flush(5)
-        until(lambda: len(received) == 2)
+        wait_until(lambda: len(received) == 2)
 
         assert other.state == "open"
         assert "UnsubscribeReply" in received[0]
@@ -120,17 +121,17 @@ def test_closing_the_last_feed_says_goodbye_and_hangs_up(producer: Producer) -> 
     serve = Archive(lambda request, agreed: success(request))
     with raw_listener(serve) as address:
         one, other = (producer.push_to(address, name) for name in NAMES[:2])
-        until(lambda: one.state == other.state == "open")
+        wait_until(lambda: one.state == other.state == "open")
         one.close()
         assert serve.ends == 0
         other.close()
-        until(lambda: serve.ends == 1)
+        wait_until(lambda: serve.ends == 1)
 
         ended = [requested(each)[1] for each in serve.received("<Unsubscribe")]
         assert ended == ["c-Kind0", "c-Kind1"]
 
         again = producer.push_to(address, "Kind0")
-        until(lambda: again.state == "open")
+        wait_until(lambda: again.state == "open")
         assert len(serve.calls) == 2
 
 
@@ -138,11 +139,11 @@ def test_all_feeds_to_who_knows_only_the_paper_share_a_connection(producer: Prod
     serve = Archive(lambda request, agreed: success(request))
     with raw_listener(serve) as address:
         feeds = [producer.push_to(address, name) for name in NAMES]
-        until(lambda: all(feed.state == "open" for feed in feeds))
+        wait_until(lambda: all(feed.state == "open" for feed in feeds))
         for name in NAMES:
             producer.emit(name, {"N": 1})
         assert all(feed.flush(5) for feed in feeds)
-        until(lambda: len(serve.received("<Event ")) == 8)
+        wait_until(lambda: len(serve.received("<Event ")) == 8)
 
     assert len(serve.calls) == 1
 
@@ -159,7 +160,7 @@ def test_who_takes_one_subscription_on_a_connection_gets_one_connection_for_each
     serve = Archive(choose)
     with raw_listener(serve) as address:
         feeds = [producer.push_to(address, name) for name in NAMES[:3]]
-        until(lambda: all(feed.state == "open" for feed in feeds), 20)
+        wait_until(lambda: all(feed.state == "open" for feed in feeds))
         time.sleep(0.3)
 
         assert all(feed.state == "open" for feed in feeds)
@@ -188,7 +189,7 @@ def test_a_peer_that_accepts_too_late_is_unsubscribed(
         for name in NAMES[:2]:
             impatient.offer(name)
         feeds = [impatient.push_to(address, name) for name in NAMES[:2]]
-        until(lambda: all(feed.state == "open" for feed in feeds))
+        wait_until(lambda: all(feed.state == "open" for feed in feeds))
 
     assert received[1].startswith("<UnsubscribeRequest ")
     assert "<SubscriptionID>late-Kind1</SubscriptionID>" in received[1]
@@ -202,7 +203,7 @@ def test_however_many_feeds_wait_for_answers_none_is_forgotten(
         for name in NAMES:
             producer.offer(name)
         feeds = [producer.push_to(proxy.address, name) for name in NAMES]
-        until(lambda: all(feed.state == "open" for feed in feeds))
+        wait_until(lambda: all(feed.state == "open" for feed in feeds))
         for number in range(20):
             for name in NAMES:
                 producer.emit(name, {"N": number})
@@ -222,13 +223,13 @@ def test_a_feed_that_leaves_makes_room_for_the_others(
 ) -> None:
     monkeypatch.setattr(outgoing_connection, "FLIGHTS_MAX", 1)
     one, other = (producer.push_to(str(archive.address), name) for name in NAMES[:2])
-    until(lambda: one.state == other.state == "open")
+    wait_until(lambda: one.state == other.state == "open")
     producer.emit("Kind0", {"N": 1})
-    until(lambda: one.sent)
+    wait_until(lambda: one.sent)
     producer.emit("Kind1", {"N": 2})
     time.sleep(0.1)
     assert other.sent == 0
 
     one.close()
 
-    until(lambda: other.sent)
+    wait_until(lambda: other.sent)

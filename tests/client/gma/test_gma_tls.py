@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gma_peers import RawPeer, until
+from gma_peers import RawPeer
 
+from pki import lock, own_files
 from tocsin.client.gma import Consumer, Producer
 from tocsin.client.gma.connection import PeerConnection
 from tocsin.errors import BadSetting, CannotReachBroker
 from tocsin.wire.gma.conversation import Conversation
-
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for this machine that vouches for itself."""
     folder = tmp_path_factory.mktemp("gma-tls")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-         "-nodes", "-keyout", "own.key", "-out", "own.pem", "-days", "2", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"],
-        cwd=folder, check=True, capture_output=True,
-    )  # fmt: skip
-    subprocess.run(
-        ["openssl", "pkey", "-in", "own.key", "-aes256", "-passout", "pass:secret",
-         "-out", "locked.key"],
-        cwd=folder, check=True, capture_output=True,
-    )  # fmt: skip
+    own_files(folder, "localhost", "127.0.0.1")
+    lock(folder / "own.key", "secret")
     return folder
 
 
@@ -73,7 +62,7 @@ def test_one_who_speaks_no_tls_is_turned_away_and_leaves_nothing(producer: Produ
     peer.hear_end()
     peer.close()
 
-    until(lambda: not producer._consumer_peers.peers)
+    wait_until(lambda: not producer._consumer_peers.peers)
 
 
 def test_tls_to_plain_frames_is_an_error_that_says_so(made: Path) -> None:

@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import ssl
-import time
-from collections.abc import Callable
-from typing import Any
 
 from served import Served
 from tls_site import Refused, connect
 from tocsin.wire.dime import Decoder, envelope_message
-
-
-def until(holds: Callable[[], Any], said: str = "") -> Any:
-    deadline_s = time.monotonic() + 15.0
-    while not (found := holds()):
-        assert time.monotonic() < deadline_s, said
-        time.sleep(0.02)
-    return found
-
 
 # Other listeners
 

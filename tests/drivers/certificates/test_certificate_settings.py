@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from certificate_clients import soap_tcp, until
+from certificate_clients import soap_tcp
 
 from served import ROOT
 from tls_site import Client, Refused, Site, connect
 from tocsin.access.session import anonymous
 from tocsin.drivers.tls.site_context import certificate_session
+from waiting import wait_until
 
 # Settings
 
@@ -103,7 +104,7 @@ def test_a_service_of_message_boxes_alone_knows_its_clients_too(tmp_path: Path) 
         assert create_box(olga) == b"HTTP/1.1 200 OK"
         assert create_box(site.context()) != b"HTTP/1.1 200 OK"
         site.revoke(revoked)
-        until(lambda: b"200" not in create_box(olga), "it is revoked")
+        wait_until(lambda: b"200" not in create_box(olga), "it is revoked")
     finally:
         running.terminate()
         assert running.wait(20) == 0

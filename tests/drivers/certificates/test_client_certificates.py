@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from certificate_clients import soap_tcp, until
+from certificate_clients import soap_tcp
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from pki import DAY, NOW, authority
 from served import Served
 from tls_site import Client, Refused, Site, connect
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -159,7 +160,7 @@ def test_soap_tcp_knows_its_clients(
     site: Site, broker: Served, alice: ssl.SSLContext, operator: ssl.SSLContext
 ) -> None:
     assert b"Fault" not in soap_tcp(broker, alice, b"by-alice")
-    until(lambda: "by-alice" in stored(broker, operator), "it is stored")
+    wait_until(lambda: "by-alice" in stored(broker, operator), "it is stored")
 
     assert b"Fault" in soap_tcp(broker, site.context(), b"by-nobody")
     with contextlib.suppress(Refused):
@@ -186,8 +187,8 @@ def ready_line(broker: Served) -> str:
 
 def test_pegasus_daemons_are_known(site: Site, broker: Served, operator: ssl.SSLContext) -> None:
     pegasus(broker, operator, "run-of-olga")
-    until(lambda: "run-of-olga" in stored(broker, operator), "it is stored")
+    wait_until(lambda: "run-of-olga" in stored(broker, operator), "it is stored")
 
     pegasus(broker, site.context(), "run-of-nobody")
-    until(lambda: 'code="T216"' in broker.said(), "it is refused")
+    wait_until(lambda: 'code="T216"' in broker.said(), "it is refused")
     assert "run-of-nobody" not in stored(broker, operator)

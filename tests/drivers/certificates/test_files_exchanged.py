@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from certificate_clients import until
 
 from pki import DAY, NOW
 from served import Served
 from tls_site import Client, Refused, Site
+from waiting import wait_until
 
 # While it runs
 
@@ -37,7 +37,7 @@ def test_who_is_revoked_is_signed_in_no_more_and_what_is_open_ends(tmp_path: Pat
 
         site.revoke(revoked)
 
-        until(lambda: open_one.publish()[0] == 401, "its connection is worth nothing")
+        wait_until(lambda: open_one.publish()[0] == 401, "its connection is worth nothing")
         while answer.readline():  # what was sent before, and then the end
             pass
         with Client(broker, alice) as again:
@@ -74,7 +74,7 @@ def test_without_a_list_that_holds_nobody_signs_in_and_who_is_connected_stays(
 
         site.revoke(begins=NOW + 5_000 * DAY, ends=NOW + 6_000 * DAY)
 
-        until(lambda: "of the future" in complaint(site, broker), "it is a complaint")
+        wait_until(lambda: "of the future" in complaint(site, broker), "it is a complaint")
         with Client(broker, alice) as new:
             assert new.publish(id="e2")[0] == 401
         assert connected.publish(id="e3")[0] == 202
@@ -94,11 +94,13 @@ def test_a_list_that_cannot_be_believed_is_a_complaint_and_the_last_one_holds(
             assert client.publish(id="bob")[0] == 202
         site.revoke(signed_with=Site(tmp_path, "other").authority.key)
 
-        until(lambda: "signed by none of the authorities" in complaint(site, broker), "a complaint")
+        wait_until(
+            lambda: "signed by none of the authorities" in complaint(site, broker), "a complaint"
+        )
         with Client(broker, alice) as still_revoked:
             assert still_revoked.publish()[0] == 401
         site.revoke()
-        until(lambda: "authorities" not in complaint(site, broker), "it is in order")
+        wait_until(lambda: "authorities" not in complaint(site, broker), "it is in order")
         with Client(broker, alice) as given_back:
             assert given_back.publish()[0] == 202
 
@@ -130,7 +132,7 @@ def test_authorities_are_exchanged_and_those_that_are_gone_sign_nobody_in(tmp_pa
             except Refused:
                 return False
 
-        until(lambda: signs_in(carol), "the new authority signs in")
+        wait_until(lambda: signs_in(carol), "the new authority signs in")
         assert not signs_in(alice)
 
 
@@ -155,7 +157,7 @@ def test_the_broker_s_own_certificate_is_exchanged_for_new_connections(
             assert serial() == first
             broker.process.send_signal(signal.SIGHUP)
 
-        until(lambda: serial() == site.last.certificate.serial_number, "the new one is shown")
+        wait_until(lambda: serial() == site.last.certificate.serial_number, "the new one is shown")
         assert before.call("GET", "/livez")[0] == 200
 
 
@@ -166,10 +168,12 @@ def test_a_key_that_does_not_fit_changes_nothing_but_is_a_complaint(tmp_path: Pa
         was = key.read_bytes()
         key.write_bytes(Path(site.issue("other")[1]).read_bytes())
 
-        until(lambda: "does not belong to" in complaint(site, broker), "a complaint")
+        wait_until(lambda: "does not belong to" in complaint(site, broker), "a complaint")
         with Client(broker, site.context()) as new:
             assert new.call("GET", "/livez")[0] == 200
         key.write_bytes(was)
-        until(lambda: "does not belong" not in complaint(site, broker), "it is in order")
+        wait_until(lambda: "does not belong" not in complaint(site, broker), "it is in order")
         key.chmod(0o644)
-        until(lambda: "can be read or changed by others" in complaint(site, broker), "a complaint")
+        wait_until(
+            lambda: "can be read or changed by others" in complaint(site, broker), "a complaint"
+        )

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import ssl
-import subprocess
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from frames_peer import (
@@ -24,24 +21,14 @@ from frames_peer import (
     subscribe,
 )
 
+from pki import own_files
 from served import Served, served
-
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A throw-away certificate for this machine, and its key."""
-    folder: Path = tmp_path_factory.mktemp("frames-tls")
-    subprocess.run(
-        [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-            "-nodes", "-keyout", "own.key", "-out", "own.pem", "-days", "2",
-            "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
-        ],
-        cwd=folder, check=True, capture_output=True,
-    )  # fmt: skip
-    return str(folder / "own.pem"), str(folder / "own.key")
+    return own_files(tmp_path_factory.mktemp("frames-tls"), "127.0.0.1")
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from raw_http import complaints
 
 from served import Served, served
 
@@ -39,9 +40,3 @@ def strict() -> Iterator[Served]:
 def lab() -> str:
     """An attribute's value that no other test uses."""
     return f"lab{os.urandom(4).hex()}"
-
-
-def complaints(running: Served) -> list[str]:
-    """Lines of the log that tell of a failure of ours."""
-    wrong = (" error ", "Traceback", "Exception", "Task was destroyed", "never retrieved")
-    return [line for line in running.said().splitlines() if any(word in line for word in wrong)]

@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from served import Served
+
 PATIENCE_S = 20.0
 
 
@@ -128,3 +130,9 @@ def once(address: str, request: bytes, method: str = "GET") -> Answer:
     """One request on a connection of its own."""
     with Raw(address) as raw:
         return raw.send(request).answer(method)
+
+
+def complaints(running: Served) -> list[str]:
+    """Lines of the log that tell of a failure of ours."""
+    wrong = (" error ", "Traceback", "Exception", "Task was destroyed", "never retrieved")
+    return [line for line in running.said().splitlines() if any(word in line for word in wrong)]

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from raw_http import Raw, get, once, post, structured
+from raw_http import Raw, complaints, get, once, post, structured
 
-from conftest import complaints
 from served import Served, served
 from tocsin.drivers.listeners.peers import Peers, peer_of
 

@@ -9,9 +9,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
-from raw_http import Raw, get, once, post, structured
+from raw_http import Raw, complaints, get, once, post, structured
 
-from conftest import complaints
 from served import Served, served
 
 MB = 1 << 20

@@ -16,6 +16,7 @@ import pytest
 from raw_http import Raw, get, once, post, structured
 
 from served import Served, served
+from waiting import wait_until
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
@@ -44,15 +45,6 @@ def webhook(status: Callable[[], int]) -> Iterator[tuple[str, list[dict[str, str
     finally:
         server.shutdown()
         server.server_close()
-
-
-def eventually(find: Callable[[], Any], patience_s: float = 10.0) -> Any:
-    end = time.monotonic() + patience_s
-    while time.monotonic() < end:
-        if found := find():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it never came to be")
 
 
 # Subscriptions
@@ -238,7 +230,7 @@ def test_a_dead_letter_is_listed_redriven_and_gone() -> None:
         def letters() -> list[Any]:
             return running.call("GET", f"/deadletters?subscription={made['id']}")[1]["deadletters"]  # type: ignore[no-any-return]
 
-        (letter,) = eventually(letters)
+        (letter,) = wait_until(letters)
         assert letter["event"]["id"] == "unwanted"
         assert letter["subscription"] == made["id"]
         assert letter["attempts"][0]["status"] == 400
@@ -255,7 +247,7 @@ def test_a_dead_letter_is_listed_redriven_and_gone() -> None:
 
         answers.append(400)
         running.publish({"id": "unwanted too", "topic": "t"})
-        (letter,) = eventually(letters)
+        (letter,) = wait_until(letters)
         assert running.call("DELETE", f"/deadletters/{letter['id']}") == (204, None)
         assert letters() == []
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from served import Served, folder
+from waiting import wait_until
 
 WAIT_S = 60.0  # this machine may have much else to do
 FAST = {
@@ -67,17 +67,10 @@ def id_of(broker: Served) -> str:
     return found
 
 
-def until(holds: Callable[[], object], what: str) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline_s, what
-        time.sleep(0.05)
-
-
 def until_reached(broker: Served, *others: Served) -> None:
     """Until these and no others are behind the neighbours of this broker."""
     wanted = {id_of(each) for each in others}
-    until(lambda: set(overlay(broker)["brokers"]) == wanted, f"{broker.said()[-2000:]}")
+    wait_until(lambda: set(overlay(broker)["brokers"]) == wanted, f"{broker.said()[-2000:]}")
 
 
 def box(broker: Served, topic: str) -> str:
@@ -90,7 +83,7 @@ def box(broker: Served, topic: str) -> str:
 def until_wanted(broker: Served, filter: str) -> None:
     """Until a subscription with these words in it is known at a broker."""
     rows = "/overlay?rows=1000"
-    until(
+    wait_until(
         lambda: any(
             filter in each["filter"] for each in broker.call("GET", rows)[1]["subscriptions"]
         ),
@@ -122,7 +115,7 @@ def until_arrived(
         got.extend(pulled(broker, box_id))
         return set(got) >= set(wanted)
 
-    until(all_are_there, f"missing: {sorted(set(wanted) - set(got))[:10]}")
+    wait_until(all_are_there, f"missing: {sorted(set(wanted) - set(got))[:10]}")
     return got
 
 
@@ -158,4 +151,4 @@ class Publishing:
     def go_on(self, events: int) -> None:
         """Until so many more events have been acknowledged."""
         wanted = len(self.acknowledged) + events
-        until(lambda: len(self.acknowledged) >= wanted, "events are acknowledged")
+        wait_until(lambda: len(self.acknowledged) >= wanted, "events are acknowledged")

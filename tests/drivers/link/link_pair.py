@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import ssl
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
@@ -101,13 +99,6 @@ async def closing(*sides: Side) -> AsyncIterator[None]:
     finally:
         for side in sides:
             await side.close()
-
-
-async def until(holds: Callable[[], object], what: str) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline_s, what
-        await asyncio.sleep(0.005)
 
 
 def play(scene: Callable[[], Coroutine[Any, Any, None]]) -> None:

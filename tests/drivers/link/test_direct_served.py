@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from brokers import Brokers, brokers, overlay, until, until_reached
+from brokers import Brokers, brokers, overlay, until_reached
 
 from served import Served
+from waiting import wait_until
 
 HEARTBEAT_S = 0.5  # of these brokers
 
@@ -55,7 +56,7 @@ def test_results_come_directly_for_longer_than_a_heartbeat_and_after_a_crash(
     until_reached(host, far)
     asks_directly(host)
     register(far, "node")
-    until(lambda: ids(find(host)) == ["node"], "it is found")
+    wait_until(lambda: ids(find(host)) == ["node"], "it is found")
 
     for _ in range(10):
         time.sleep(HEARTBEAT_S / 2)
@@ -65,7 +66,7 @@ def test_results_come_directly_for_longer_than_a_heartbeat_and_after_a_crash(
     host.kill()
     host.start()
     until_reached(host, far)
-    until(lambda: ids(find(host)) == ["node"], "it is found again")
+    wait_until(lambda: ids(find(host)) == ["node"], "it is found again")
 
     assert "results are not delivered" not in far.said()
     refused = "request for results at an address that is not allowed"

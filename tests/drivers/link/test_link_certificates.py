@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from brokers import FAST, Brokers, brokers, until
+from brokers import FAST, Brokers, brokers
 
 from pki import BROKER
 from served import Served
 from tls_site import Client, Site
+from waiting import wait_until
 
 RULES = """
 [[access]]
@@ -112,32 +113,34 @@ def linked(place: Brokers, site: Site) -> Linked:
 def test_brokers_of_a_site_are_linked_and_carry_what_their_rights_allow(linked: Linked) -> None:
     a = linked.start("a")
     b = linked.start("b", a)
-    until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
+    wait_until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
     box_id = linked.box(b, "lead/**")
-    until(lambda: linked.wanted(a, "lead/**"), "it is wanted")
+    wait_until(lambda: linked.wanted(a, "lead/**"), "it is wanted")
 
     linked.publish(a, "lead/x", "e1")
 
-    until(lambda: linked.taken(b, box_id) == ["e1"], "it arrives")
+    wait_until(lambda: linked.taken(b, box_id) == ["e1"], "it arrives")
 
 
 def test_a_broker_of_less_rights_gets_and_gives_only_what_they_allow(linked: Linked) -> None:
     """At both ends: the broker in the middle withholds, and it does not take."""
     core = linked.start("core")
     edge = linked.start("edge", core, units=())
-    until(lambda: linked.state(edge) == ["up"], "linked")
+    wait_until(lambda: linked.state(edge) == ["up"], "linked")
     there, here = linked.box(edge, "**"), linked.box(core, "**")
-    until(lambda: linked.overlay(core)["subscriptions_total"] >= 2, "its wish is known")
+    wait_until(lambda: linked.overlay(core)["subscriptions_total"] >= 2, "its wish is known")
 
     linked.publish(core, "secret/x", "s1")
     linked.publish(core, "open/x", "o1")
-    until(lambda: "o1" in linked.taken(edge, there), "what is open arrives")
+    wait_until(lambda: "o1" in linked.taken(edge, there), "what is open arrives")
     time.sleep(0.5)
     assert "s1" not in linked.taken(edge, there)
 
     linked.publish(edge, "secret/x", "s2")
     linked.publish(edge, "open/x", "o2")
-    until(lambda: "o2" in json.dumps(linked.call(core, "GET", "/events?after=0")), "it is taken")
+    wait_until(
+        lambda: "o2" in json.dumps(linked.call(core, "GET", "/events?after=0")), "it is taken"
+    )
     assert "s2" not in json.dumps(linked.call(core, "GET", "/events?after=0"))
     assert here
 
@@ -146,7 +149,7 @@ def test_who_shows_no_certificate_or_one_without_rights_is_not_linked(linked: Li
     a = linked.start("a")
     stranger = linked.start("stranger", a, units=())
 
-    until(lambda: linked.overlay(stranger)["peers"][0]["error"], "it is told why")
+    wait_until(lambda: linked.overlay(stranger)["peers"][0]["error"], "it is told why")
     error = linked.overlay(stranger)["peers"][0]["error"]
     assert "T215" in json.dumps(error)
     assert linked.state(a) == []
@@ -156,13 +159,15 @@ def test_a_broker_that_is_revoked_loses_its_link_and_gets_nothing_more(linked: L
     a = linked.start("a")
     b = linked.start("b", a)
     revoked = linked.certificate
-    until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
+    wait_until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
     box_id = linked.box(b, "lead/**")
-    until(lambda: linked.wanted(a, "lead/**"), "it is wanted")
+    wait_until(lambda: linked.wanted(a, "lead/**"), "it is wanted")
 
     linked.site.revoke(revoked)
 
-    until(lambda: "a certificate was refused" in a.said() or linked.state(a) != ["up"], "unlinked")
+    wait_until(
+        lambda: "a certificate was refused" in a.said() or linked.state(a) != ["up"], "unlinked"
+    )
     linked.publish(a, "lead/x", "e1")
     time.sleep(1.0)
     assert linked.taken(b, box_id) == []
@@ -172,34 +177,34 @@ def test_a_renewed_certificate_takes_up_the_same_place_in_the_log(linked: Linked
     a = linked.start("a")
     b = linked.start("b", a)
     first = linked.certificate
-    until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
+    wait_until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
     box_id = linked.box(b, "lead/**")
-    until(lambda: linked.wanted(a, "lead/**"), "it is wanted")
+    wait_until(lambda: linked.wanted(a, "lead/**"), "it is wanted")
     b.kill()
     linked.publish(a, "lead/x", "while it was away")
 
     linked.site.issue("b", units=("brokers",), hosts=("localhost",), usages=BROKER)
     b.start()
-    until(lambda: linked.state(b) == ["up"], "linked")
+    wait_until(lambda: linked.state(b) == ["up"], "linked")
     linked.site.revoke(first)
-    until(lambda: "while it was away" in linked.taken(b, box_id), "it is sent")
+    wait_until(lambda: "while it was away" in linked.taken(b, box_id), "it is sent")
     time.sleep(1.0)
     linked.publish(a, "lead/x", "afterwards")
 
-    until(lambda: "afterwards" in linked.taken(b, box_id), "the owner is the new credential")
+    wait_until(lambda: "afterwards" in linked.taken(b, box_id), "the owner is the new credential")
 
 
 def test_nobody_takes_the_place_of_another_broker_in_the_log(linked: Linked) -> None:
     """A copy of its data, with a certificate of another name."""
     a = linked.start("a")
     b = linked.start("b", a)
-    until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
+    wait_until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
     b.kill()
 
     linked.site.issue("b", "mallory", units=("brokers",), hosts=("localhost",), usages=BROKER)
     b.start()
 
-    until(lambda: linked.overlay(b)["peers"][0]["error"], "it is refused")
+    wait_until(lambda: linked.overlay(b)["peers"][0]["error"], "it is refused")
     assert "that of another principal" in a.said()
     assert linked.state(a) == ["down"]
 
@@ -225,7 +230,7 @@ def test_a_peer_that_the_site_has_not_signed_is_nobody_in_particular(
         **{**FAST, **linked.site.environment(OVERLAY__TLS="true", OVERLAY__CA_FILE=str(both))},
     )  # fmt: skip
 
-    until(lambda: linked.overlay(d)["peers"][0]["error"], "it is refused")
+    wait_until(lambda: linked.overlay(d)["peers"][0]["error"], "it is refused")
     assert "T216" in d.said() or "T216" in json.dumps(linked.overlay(d)["peers"][0]["error"])
 
 
@@ -242,12 +247,12 @@ def test_links_show_a_certificate_of_their_own_if_one_is_named(linked: Linked) -
     )
 
     # A believes the uplink; B believes A.
-    until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
+    wait_until(lambda: linked.state(a) == linked.state(b) == ["up"], "linked")
 
 
 def test_contexts_do_not_believe_the_site_for_host_names_unless_told(linked: Linked) -> None:
     a = linked.start("a")
     b = linked.start("b", a, OVERLAY__CA_FILE="")
 
-    until(lambda: linked.overlay(b)["peers"][0]["error"], "it is refused")
+    wait_until(lambda: linked.overlay(b)["peers"][0]["error"], "it is refused")
     assert "not trusted" in linked.overlay(b)["peers"][0]["error"]["problem"]

@@ -10,12 +10,13 @@ from contextlib import asynccontextmanager
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from link_pair import Remembering, Side, closing, play, until
+from link_pair import Remembering, Side, closing, play
 
 from tocsin.config import OverlaySettings
 from tocsin.drivers.link.frame_count import FrameCount
 from tocsin.errors import BadSetting, PeerFailed
 from tocsin.wire.framing import FrameSplitter, framed
+from waiting import async_wait_until
 
 MB = 1 << 20
 
@@ -42,7 +43,7 @@ async def linked(there: Side, here: Side) -> AsyncIterator[tuple[Remembering, Re
     """Two sides, the first listening, and their receivers."""
     async with closing(here, there):
         outgoing = await here.connect(await there.listen())
-        await until(lambda: there.receivers, "the connection is accepted")
+        await async_wait_until(lambda: there.receivers, "the connection is accepted")
         yield there.receivers[0], outgoing
 
 
@@ -53,11 +54,15 @@ def test_what_is_written_arrives_in_order_both_ways_and_both_ends_hear_of_the_en
             for each in sent:
                 outgoing.transport.write(each)
             accepted.transport.write(b"hello")
-            await until(lambda: len(accepted.data) == len(b"".join(sent)), "all of it arrives")
-            await until(lambda: outgoing.data, "and the answer")
+            await async_wait_until(
+                lambda: len(accepted.data) == len(b"".join(sent)), "all of it arrives"
+            )
+            await async_wait_until(lambda: outgoing.data, "and the answer")
             outgoing.transport.close()
             outgoing.transport.write(b"too late")
-            await until(lambda: accepted.has_ended and outgoing.has_ended, "both have ended")
+            await async_wait_until(
+                lambda: accepted.has_ended and outgoing.has_ended, "both have ended"
+            )
             await asyncio.sleep(0.05)
 
             assert accepted.data == b"".join(sent)
@@ -88,8 +93,8 @@ def test_what_the_network_has_not_taken_is_known_and_then_that_it_has() -> None:
         async with linked(Side(), Side()) as (accepted, outgoing):
             outgoing.transport.write(b"x" * 30 * MB)
             assert outgoing.transport.waiting == 30 * MB
-            await until(lambda: len(accepted.data) == 30 * MB, "all of it arrives")
-            await until(lambda: "written" in outgoing.calls, "and that is told")
+            await async_wait_until(lambda: len(accepted.data) == 30 * MB, "all of it arrives")
+            await async_wait_until(lambda: "written" in outgoing.calls, "and that is told")
 
             assert outgoing.transport.waiting == 0
             assert outgoing.calls == ["written"]
@@ -106,10 +111,10 @@ def test_a_peer_that_reads_nothing_is_cut_off() -> None:
         host, _, port = address.rpartition(":")
         async with closing(side):
             with socket.create_connection((host, int(port))):
-                await until(lambda: side.receivers, "the connection is accepted")
+                await async_wait_until(lambda: side.receivers, "the connection is accepted")
                 [receiver] = side.receivers
                 receiver.transport.write(b"x" * 64 * MB)
-                await until(lambda: receiver.has_ended, "it is cut off")
+                await async_wait_until(lambda: receiver.has_ended, "it is cut off")
 
             assert receiver.reason == "it does not read what it is sent"
             assert side.said("a link to another broker was cut off")
@@ -125,7 +130,7 @@ def test_a_peer_that_reads_slowly_is_not_cut_off() -> None:
         host, _, port = (await side.listen()).rpartition(":")
         async with closing(side):
             reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 16)
-            await until(lambda: side.receivers, "the connection is accepted")
+            await async_wait_until(lambda: side.receivers, "the connection is accepted")
             [receiver] = side.receivers
             receiver.transport.write(b"x" * 40 * MB)
             for _ in range(15):
@@ -148,7 +153,9 @@ def test_a_message_that_does_not_come_whole_in_time_ends_the_connection(begin: b
         async with closing(side):
             with socket.create_connection((host, int(port))) as client:
                 client.sendall(framed(b"whole") + begin)
-                await until(lambda: side.receivers and side.receivers[0].has_ended, "it ends")
+                await async_wait_until(
+                    lambda: side.receivers and side.receivers[0].has_ended, "it ends"
+                )
 
             [receiver] = side.receivers
             assert receiver.data == framed(b"whole") + begin
@@ -164,7 +171,9 @@ def test_a_connection_between_messages_may_be_silent() -> None:
         async with closing(side):
             with socket.create_connection((host, int(port))) as client:
                 client.sendall(framed(b"whole"))
-                await until(lambda: side.receivers and side.receivers[0].data, "it is taken")
+                await async_wait_until(
+                    lambda: side.receivers and side.receivers[0].data, "it is taken"
+                )
                 await asyncio.sleep(0.8)
 
             assert not side.receivers[0].has_ended
@@ -179,10 +188,12 @@ def test_all_together_may_hold_only_so_much_of_what_is_not_whole() -> None:
         async with closing(side):
             with socket.create_connection((host, int(port))) as client:
                 client.sendall((16 * MB).to_bytes(4, "big") + b"x" * (MB - 5))
-                await until(lambda: side.budget.held_bytes > MB // 2, "much of it has come")
+                await async_wait_until(
+                    lambda: side.budget.held_bytes > MB // 2, "much of it has come"
+                )
                 assert not side.receivers[0].has_ended
                 client.sendall(b"x" * 200_000)
-                await until(lambda: side.receivers[0].has_ended, "it is cut off")
+                await async_wait_until(lambda: side.receivers[0].has_ended, "it is cut off")
 
             assert "messages being received already take" in side.receivers[0].reason
             assert side.budget.held_bytes == 0
@@ -196,9 +207,9 @@ def test_there_are_only_so_many_connections_and_room_again_when_one_ends() -> No
         async with closing(here, there):
             address = await there.listen()
             kept = [await here.connect(address), await here.connect(address)]
-            await until(lambda: len(there.receivers) == 2, "both are accepted")
+            await async_wait_until(lambda: len(there.receivers) == 2, "both are accepted")
             third = await here.connect(address)
-            await until(lambda: third.has_ended, "the third is refused")
+            await async_wait_until(lambda: third.has_ended, "the third is refused")
 
             assert len(there.receivers) == 2
             assert there.listener is not None
@@ -206,9 +217,9 @@ def test_there_are_only_so_many_connections_and_room_again_when_one_ends() -> No
             assert there.said("as many connections as overlay.links_max allows")
 
             kept[0].transport.close()
-            await until(lambda: there.receivers[0].has_ended, "one has ended")
+            await async_wait_until(lambda: there.receivers[0].has_ended, "one has ended")
             again = await here.connect(address)
-            await until(lambda: len(there.receivers) == 3, "there is room again")
+            await async_wait_until(lambda: len(there.receivers) == 3, "there is room again")
             assert not again.has_ended
 
     play(scene)
@@ -227,9 +238,9 @@ def test_a_failure_costs_one_connection_and_is_in_the_log() -> None:
             address = await there.listen()
             one, other = await here.connect(address), await here.connect(address)
             one.transport.write(b"bad")
-            await until(lambda: one.has_ended, "the one is closed")
+            await async_wait_until(lambda: one.has_ended, "the one is closed")
             other.transport.write(b"good")
-            await until(lambda: there.receivers[1].data == b"good", "the other goes on")
+            await async_wait_until(lambda: there.receivers[1].data == b"good", "the other goes on")
 
             assert there.said("a link to another broker failed")
             assert there.receivers[0].calls[-1] == "ended"
@@ -245,7 +256,9 @@ def test_closing_lets_what_was_written_go_out() -> None:
             outgoing.transport.write(b"x" * MB)
             outgoing.transport.write(b"goodbye")
             await here.close()
-            await until(lambda: there.receivers and there.receivers[0].has_ended, "it has ended")
+            await async_wait_until(
+                lambda: there.receivers and there.receivers[0].has_ended, "it has ended"
+            )
 
             assert there.receivers[0].data == b"x" * MB + b"goodbye"
             assert outgoing.has_ended
@@ -258,7 +271,9 @@ def test_after_an_abort_nothing_is_received() -> None:
         async with linked(Side(), Side()) as (accepted, outgoing):
             accepted.transport.write(b"x")
             outgoing.transport.abort()
-            await until(lambda: outgoing.has_ended and accepted.has_ended, "both have ended")
+            await async_wait_until(
+                lambda: outgoing.has_ended and accepted.has_ended, "both have ended"
+            )
 
             assert outgoing.calls == ["ended"]
 
@@ -272,7 +287,7 @@ def test_no_connection_no_timer() -> None:
             outgoing = await here.connect(await there.listen())
             assert here.connections.has_timer
             outgoing.transport.close()
-            await until(lambda: not here.connections.has_timer, "the timer has ended")
+            await async_wait_until(lambda: not here.connections.has_timer, "the timer has ended")
             assert len(here.connections) == 0
 
     play(scene)

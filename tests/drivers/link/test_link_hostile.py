@@ -15,7 +15,6 @@ from brokers import (
     brokers,
     id_of,
     overlay,
-    until,
     until_arrived,
     until_reached,
     until_wanted,
@@ -37,6 +36,7 @@ from tocsin.wire.link.messages import (
     Synced,
     Welcome,
 )
+from waiting import wait_until
 
 GARBAGE = {
     "nothing at all": b"",
@@ -196,7 +196,7 @@ def test_an_entry_that_is_no_filter_is_ignored_and_counted(broker: Served) -> No
             neighbours = overlay(broker)["neighbours"]
             return [each["ignored"] for each in neighbours if each["broker"] == "stranger"]
 
-        until(lambda: ignored() == [1], f"{overlay(broker)['neighbours']}")
+        wait_until(lambda: ignored() == [1], f"{overlay(broker)['neighbours']}")
     assert broker.call("DELETE", "/overlay/brokers/stranger")[0] in (204, 409)
 
 
@@ -211,7 +211,7 @@ def test_a_neighbour_that_falls_silent_is_gone(broker: Served) -> None:
         peer.until_closed()
 
         assert 4 < time.monotonic() - begun_s < 15  # overlay.silence_s is 6
-    until(
+    wait_until(
         lambda: (
             [e["state"] for e in overlay(broker)["neighbours"] if e["broker"] == "silent"]
             == ["down"]
@@ -271,7 +271,7 @@ def test_a_liar_with_the_id_of_a_neighbour_that_is_away_gets_nothing_of_what_is_
     until_wanted(here, "kept/**")
     its_id = id_of(away)
     away.kill()
-    until(lambda: overlay(here)["brokers"] == [], "it is away")
+    wait_until(lambda: overlay(here)["brokers"] == [], "it is away")
     here.publish({"id": "e1", "topic": "kept/x", "data": 1})
 
     with Peer(here) as liar:

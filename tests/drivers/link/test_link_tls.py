@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
 import ssl
 from pathlib import Path
 
 import pytest
-from link_pair import Side, closing, play, until
+from link_pair import Side, closing, play
 
 from tocsin.config import HttpSettings, OverlaySettings
 from tocsin.drivers.tls.contexts import authorities_context, listener_context
 from tocsin.errors import BadSetting, PeerFailed
-
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
+from waiting import async_wait_until
 
 
 def offered(made: Path) -> ssl.SSLContext:
@@ -38,15 +36,17 @@ def test_bytes_go_both_ways_and_the_end_is_told(made: Path) -> None:
         there, here = Side(), Side(trusts=trusting(made))
         async with closing(here, there):
             outgoing = await here.connect(by_name(await there.listen(offered(made))))
-            await until(lambda: there.receivers, "the connection is accepted")
+            await async_wait_until(lambda: there.receivers, "the connection is accepted")
             [accepted] = there.receivers
             outgoing.transport.write(b"x" * (5 << 20))
             accepted.transport.write(b"hello")
-            await until(lambda: len(accepted.data) == 5 << 20, "all of it arrives")
-            await until(lambda: outgoing.data == b"hello", "and the answer")
-            await until(lambda: "written" in outgoing.calls, "the network has taken it")
+            await async_wait_until(lambda: len(accepted.data) == 5 << 20, "all of it arrives")
+            await async_wait_until(lambda: outgoing.data == b"hello", "and the answer")
+            await async_wait_until(lambda: "written" in outgoing.calls, "the network has taken it")
             outgoing.transport.close()
-            await until(lambda: accepted.has_ended and outgoing.has_ended, "both have ended")
+            await async_wait_until(
+                lambda: accepted.has_ended and outgoing.has_ended, "both have ended"
+            )
 
             assert accepted.calls.count("ended") == outgoing.calls.count("ended") == 1
 
@@ -65,7 +65,9 @@ def test_a_certificate_that_nobody_vouches_for_is_named_as_the_reason(made: Path
                 caught.value
             )
             assert "overlay.ca_file" in caught.value.remedy
-            await until(lambda: there.said("a TLS handshake failed"), "the listener says so, too")
+            await async_wait_until(
+                lambda: there.said("a TLS handshake failed"), "the listener says so, too"
+            )
 
     play(scene)
 
@@ -116,8 +118,10 @@ def test_who_connects_in_clear_is_told_to_the_operator_with_the_setting(made: Pa
         async with closing(here, there):
             outgoing = await here.connect(await there.listen(offered(made)))
             outgoing.transport.write(b"\0\0\0\5hello")
-            await until(lambda: outgoing.has_ended, "it is refused")
-            await until(lambda: there.said("a TLS handshake failed"), "and that is in the log")
+            await async_wait_until(lambda: outgoing.has_ended, "it is refused")
+            await async_wait_until(
+                lambda: there.said("a TLS handshake failed"), "and that is in the log"
+            )
 
             assert there.receivers == []
 

@@ -8,10 +8,11 @@ import urllib.request
 from collections.abc import Iterator
 
 import pytest
-from brokers import Brokers, box, brokers, id_of, overlay, until, until_reached, until_wanted
+from brokers import Brokers, box, brokers, id_of, overlay, until_reached, until_wanted
 
 from served import Served
 from tocsin.cli.main import run
+from waiting import wait_until
 
 NOBODY = "127.0.0.1:9"
 
@@ -25,8 +26,8 @@ def pair() -> Iterator[tuple[Served, Served]]:
         until_reached(a, b)
         box(b, "lead/**")
         until_wanted(a, "lead/**")
-        until(lambda: overlay(b)["peers"][1]["error"], "the other peer is tried")
-        until(lambda: overlay(b)["neighbours"][0]["round_trip_ms"], "a heartbeat comes back")
+        wait_until(lambda: overlay(b)["peers"][1]["error"], "the other peer is tried")
+        wait_until(lambda: overlay(b)["neighbours"][0]["round_trip_ms"], "a heartbeat comes back")
         yield a, b
 
 
@@ -122,7 +123,7 @@ def test_doctor_names_a_neighbour_that_is_down_and_its_error_goes_when_it_is_bac
         b = place.start("b", a.link)
         until_reached(a, b)
         b.kill()
-        until(lambda: overlay(a)["neighbours"][0]["state"] == "down", "it is gone")
+        wait_until(lambda: overlay(a)["neighbours"][0]["state"] == "down", "it is gone")
 
         _, doctor = output_of(capsys, a, "doctor")
         error = overlay(a)["neighbours"][0]["error"]
@@ -132,7 +133,7 @@ def test_doctor_names_a_neighbour_that_is_down_and_its_error_goes_when_it_is_bac
         assert f"neighbour: broker {id_of(b)} is down since 20" in doctor
         assert f"tocsin overlay forget {id_of(b)}" in doctor
         assert error is not None
-        until(lambda: overlay(a)["neighbours"][0]["error"] is None, "the link is up again")
+        wait_until(lambda: overlay(a)["neighbours"][0]["error"] is None, "the link is up again")
 
 
 def test_metrics_count_links_and_events(pair: tuple[Served, Served]) -> None:
@@ -140,7 +141,9 @@ def test_metrics_count_links_and_events(pair: tuple[Served, Served]) -> None:
     before = metrics(a)["tocsin_overlay_events_sent_total"]
 
     a.publish({"topic": "lead/x"}, {"topic": "other"}, {"topic": "lead/y"})
-    until(lambda: metrics(b)["tocsin_overlay_events_received_total"] == before + 2, "they arrive")
+    wait_until(
+        lambda: metrics(b)["tocsin_overlay_events_received_total"] == before + 2, "they arrive"
+    )
 
     shown = metrics(a)
     assert shown["tocsin_overlay_events_sent_total"] == before + 2
@@ -150,7 +153,9 @@ def test_metrics_count_links_and_events(pair: tuple[Served, Served]) -> None:
     assert shown['tocsin_overlay_discovery_bytes{table="requests"}'] == 0
     assert shown['tocsin_overlay_discovery_bytes_max{table="requests"}'] == 64 << 20
     assert metrics(b)['tocsin_overlay_peers{state="linked"}'] == 1
-    until(lambda: metrics(a)[f'tocsin_overlay_lag{{neighbour="{id_of(b)}"}}'] == 0, "none is left")
+    wait_until(
+        lambda: metrics(a)[f'tocsin_overlay_lag{{neighbour="{id_of(b)}"}}'] == 0, "none is left"
+    )
 
 
 def metrics(broker: Served) -> dict[str, float]:
@@ -173,7 +178,7 @@ def test_resources_of_other_brokers_are_ordered_by_distance(place: Brokers) -> N
         resources = a.call("POST", "/discoveries", asked)[1]["resources"]
         return [(each["id"], each["hops"]) for each in resources]
 
-    until(lambda: len(found()) == 3, "all are advertised")
+    wait_until(lambda: len(found()) == 3, "all are advertised")
     assert found() == [("near", 0), ("between", 1), ("far", 2)]
 
 

@@ -15,7 +15,6 @@ from brokers import (
     brokers,
     id_of,
     overlay,
-    until,
     until_arrived,
     until_reached,
     until_wanted,
@@ -24,6 +23,7 @@ from brokers import (
 from served import Served
 from tocsin.client import WseClient
 from tocsin.event.instant import rfc3339_ns
+from waiting import wait_until
 
 PAYLOAD = '<s:sweep xmlns:s="urn:sweep">7</s:sweep>'
 
@@ -52,7 +52,9 @@ def test_a_consumer_by_ws_eventing_hears_a_publisher_of_cloudevents_two_brokers_
         [found] = c.call("GET", "/subscriptions")[1]["subscriptions"]
         path = f"/subscriptions/{found['id']}"
         wanted = {id_of(a), id_of(b)}
-        until(lambda: set(c.call("GET", path)[1].get("reached", ())) == wanted, "it holds at both")
+        wait_until(
+            lambda: set(c.call("GET", path)[1].get("reached", ())) == wanted, "it holds at both"
+        )
         held = c.call("GET", path)[1]
         moments = [rfc3339_ns(each) for each in (held["created"], *held["reached"].values())]
         assert moments[0] == min(moments)
@@ -121,7 +123,7 @@ def test_a_link_that_would_close_a_cycle_is_refused_and_overlay_says_why(place: 
             for error in errors
         )
 
-    until(second_is_refused, "one of the two is refused, and says why")
+    wait_until(second_is_refused, "one of the two is refused, and says why")
     until_reached(d, a, b, c)
 
 
@@ -136,7 +138,7 @@ def test_a_standby_peer_takes_over_for_a_middle_that_was_killed(place: Brokers) 
     with Publishing(a, "lead/x") as publishing:
         publishing.go_on(30)
         b.kill()
-        until(lambda: set(overlay(a)["brokers"]) == {id_of(s), id_of(c)}, "the tree heals")
+        wait_until(lambda: set(overlay(a)["brokers"]) == {id_of(s), id_of(c)}, "the tree heals")
         until_wanted(s, "lead/**")
         healed = len(publishing.acknowledged) + 1
         publishing.go_on(30)
@@ -159,7 +161,7 @@ def test_a_copy_of_a_data_directory_is_refused(place: Brokers) -> None:
     until_reached(a, b)
 
     copy = place.start("copy", a.link)
-    until(lambda: overlay(copy)["peers"][0]["error"], "it is refused")
+    wait_until(lambda: overlay(copy)["peers"][0]["error"], "it is refused")
 
     [peer] = overlay(copy)["peers"]
     assert "and this is another one [T805]" in peer["error"]["problem"]
@@ -178,7 +180,7 @@ def test_a_copy_that_connects_elsewhere_in_the_overlay_is_told_that_it_is_one(
     until_reached(a, b, c)
 
     copy = place.start("copy", a.link)
-    until(lambda: overlay(copy)["peers"][0]["error"], "it is refused")
+    wait_until(lambda: overlay(copy)["peers"][0]["error"], "it is refused")
 
     [peer] = overlay(copy)["peers"]
     assert peer["error"]["code"] == "T805" or "[T805]" in peer["error"]["problem"]
@@ -199,12 +201,13 @@ def test_a_broker_that_is_gone_for_good_is_forgotten_everywhere(place: Brokers) 
     assert b.call("DELETE", f"/overlay/brokers/{gone}")[0] == 204
 
     for broker in a, b:
-        until(lambda broker=broker: not overlay(broker)["subscriptions"], "it wants nothing more")
+        wait_until(
+            lambda broker=broker: not overlay(broker)["subscriptions"], "it wants nothing more"
+        )
     assert gone not in [each["broker"] for each in overlay(b)["neighbours"]]
     assert b.call("DELETE", "/overlay/brokers/nobody")[0] == 404
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 def test_a_link_holds_by_tls_and_a_peer_without_it_is_told_why(place: Brokers, made: Path) -> None:
     files = ("--tls-cert", str(made / "own.pem"), "--tls-key", str(made / "own.key"))
     secure = place.start("secure", flags=files)
@@ -213,9 +216,9 @@ def test_a_link_holds_by_tls_and_a_peer_without_it_is_told_why(place: Brokers, m
     b = place.start(
         "b", address, TOCSIN_OVERLAY__TLS="true", TOCSIN_OVERLAY__CA_FILE=str(made / "own.pem")
     )
-    until(lambda: overlay(b)["peers"][0]["state"] == "linked", b.said())
+    wait_until(lambda: overlay(b)["peers"][0]["state"] == "linked", b.said())
     c = place.start("c", address, TOCSIN_OVERLAY__TLS="true")
-    until(lambda: overlay(c)["peers"][0]["error"], "it is refused")
+    wait_until(lambda: overlay(c)["peers"][0]["error"], "it is refused")
 
     assert "its TLS certificate is not trusted" in overlay(c)["peers"][0]["error"]["problem"]
     assert "overlay.ca_file" in overlay(c)["peers"][0]["error"]["remedy"]
@@ -236,7 +239,7 @@ def test_a_broker_with_a_full_disk_keeps_its_link_and_gets_the_events_when_there
     until_reached(a, b)
 
     a.publish(*({"id": f"e{number}", "topic": "lead/x", "data": 1} for number in range(5)))
-    until(lambda: "T403" in str(overlay(a)["neighbours"][0]["error"]), "it is told why")
+    wait_until(lambda: "T403" in str(overlay(a)["neighbours"][0]["error"]), "it is told why")
     [shown] = overlay(a)["neighbours"]
     [there] = overlay(b)["neighbours"]
     assert (shown["state"], shown["lag"] > 0, there["state"]) == ("up", True, "up")
@@ -247,8 +250,8 @@ def test_a_broker_with_a_full_disk_keeps_its_link_and_gets_the_events_when_there
     del b.env[room]
     b.start()
     assert until_arrived(b, box_id, [f"e{number}" for number in range(5)])
-    until(lambda: overlay(a)["neighbours"][0]["lag"] == 0, "nothing is owed")
-    until(lambda: overlay(a)["neighbours"][0]["error"] is None, "it goes on")
+    wait_until(lambda: overlay(a)["neighbours"][0]["lag"] == 0, "nothing is owed")
+    wait_until(lambda: overlay(a)["neighbours"][0]["error"] is None, "it goes on")
 
 
 def test_tables_larger_than_what_may_wait_for_a_neighbour_are_exchanged_whole(
@@ -263,7 +266,7 @@ def test_tables_larger_than_what_may_wait_for_a_neighbour_are_exchanged_whole(
 
     b = place.start("b", a.link, TOCSIN_OVERLAY__ENTRY_BYTES_PER_NEIGHBOUR_MAX=str(64 << 20))
     until_reached(a, b)
-    until(lambda: overlay(b)["subscriptions_total"] == count, "all are there")
+    wait_until(lambda: overlay(b)["subscriptions_total"] == count, "all are there")
 
     assert overlay(a)["neighbours"][0]["state"] == "up"
     assert "a link is down" not in a.said()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from conftest import World
+from world import World
+
 from tocsin.broker.delivery.outcome import Answered, Outcome
 from tocsin.broker.effects import Push
 from tocsin.event.event import Event

@@ -9,8 +9,8 @@ from asyncio import StreamReader, StreamWriter
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from world import World, read_request
 
-from conftest import World, read_request
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.event.event import Event
 

@@ -6,7 +6,8 @@ import asyncio
 from asyncio import StreamReader, StreamWriter
 from dataclasses import replace
 
-from conftest import World, read_request
+from world import World, read_request
+
 from tocsin.broker.delivery.outcome import Answered, Failed
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"

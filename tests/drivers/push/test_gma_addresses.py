@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
 from pathlib import Path
 
 import pytest
 from gma_consumers import TAKEN, Archive, event, push
+from world import World, here, trusting
 
-from conftest import World, here, trusting
 from tocsin.broker.delivery.address import PORTS, is_gma_address
 from tocsin.broker.delivery.outcome import Failed
 from tocsin.broker.delivery.sinks import Sinks, url_sink
@@ -23,12 +22,11 @@ def test_the_guard_judges_where_a_gma_address_leads(world: World) -> None:
     assert "cloud metadata" in outcome.reason
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 def test_a_gmas_sink_is_spoken_to_by_tls_and_must_be_who_it_says(
     world: World, certificates: Path
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / "sink.pem", certificates / "sink.key")
+    context.load_cert_chain(certificates / "own.pem", certificates / "own.key")
     archives = [Archive(acknowledge=True), Archive(acknowledge=False)]
     ports = [world.sink(each, ssl=context).split(":")[2].split("/")[0] for each in archives]
     world.restart(resolve=here, tls=trusting(certificates))

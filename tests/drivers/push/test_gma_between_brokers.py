@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from served import Served, served
+from waiting import wait_until
 
 WAIT_S = 20.0
 LOAD = re.compile("<load>([0-9]+)</load>")
@@ -27,14 +26,6 @@ def sender() -> Iterator[Served]:
 def receiver() -> Iterator[Served]:
     with served() as running:
         yield running
-
-
-def wait_for(what: Callable[[], Any]) -> Any:
-    until = time.monotonic() + WAIT_S
-    while not (found := what()):
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.05)
-    return found
 
 
 def subscribed(broker: Served, sink: str, topic: str, **config: object) -> str:
@@ -71,7 +62,7 @@ def test_events_pass_from_broker_to_broker_once_and_in_order(
 
     published(sender, "between/a", kind, range(100))
 
-    wait_for(lambda: len(readings(receiver, kind)) >= 100)
+    wait_until(lambda: len(readings(receiver, kind)) >= 100)
     assert readings(receiver, kind) == list(range(100))
     _, view = sender.call("GET", f"/subscriptions/{made}")
     assert (view["protocol"], view["dialect"]) == ("GMA", "Grid Forum performance events")
@@ -85,12 +76,12 @@ def test_nothing_is_lost_or_stored_twice_when_the_receiver_is_killed_and_comes_b
     with served() as receiver:
         subscribed(sender, f"gma://{receiver.frames}", "fall/**", batch=5)
         published(sender, "fall/a", kind, range(50))
-        wait_for(lambda: readings(receiver, kind))
+        wait_until(lambda: readings(receiver, kind))
         receiver.kill()
         published(sender, "fall/a", kind, range(50, 100))
         receiver.start()
 
-        wait_for(lambda: len(readings(receiver, kind)) >= 100)
+        wait_until(lambda: len(readings(receiver, kind)) >= 100)
 
         assert readings(receiver, kind) == list(range(100))
 
@@ -102,11 +93,11 @@ def test_nothing_is_lost_or_stored_twice_when_the_sender_is_killed_and_comes_bac
     with served() as sender:
         subscribed(sender, f"gma://{receiver.frames}", "fall/**")
         published(sender, "fall/a", kind, range(200))
-        wait_for(lambda: readings(receiver, kind))
+        wait_until(lambda: readings(receiver, kind))
         sender.kill()
         sender.start()
 
-        wait_for(lambda: len(readings(receiver, kind)) >= 200)
+        wait_until(lambda: len(readings(receiver, kind)) >= 200)
 
         assert readings(receiver, kind) == list(range(200))
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
 import time
 from pathlib import Path
 
 import pytest
 from gma_consumers import TAKEN, Archive, Consumer, at, event, push, pushing
+from world import World, here, trusting
 
-from conftest import World, here, trusting
 from tocsin.broker.delivery.outcome import Failed
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import CloseSubscription
@@ -255,10 +254,9 @@ def test_who_does_not_answer_cannot_keep_a_broker_from_stopping(world: World) ->
     assert silent.received[-1] in ("end", "reset")
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 def test_goodbye_is_said_by_tls_as_well(world: World, certificates: Path) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / "sink.pem", certificates / "sink.key")
+    context.load_cert_chain(certificates / "own.pem", certificates / "own.key")
     archive = Archive()
     port = world.sink(archive, ssl=context).split(":")[2].split("/")[0]
     world.restart(resolve=here, tls=trusting(certificates))

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 from gma_consumers import TAKEN, Archive, Consumer, at, event, push
+from world import World
 
-from conftest import World
 from tocsin.drivers.push import gma_offers
 from tocsin.event.event import Event
 from tocsin.wire.framing import framed

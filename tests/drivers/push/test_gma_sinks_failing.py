@@ -7,8 +7,8 @@ import socket
 
 import pytest
 from gma_consumers import TAKEN, Archive, Consumer, at, event, push
+from world import World
 
-from conftest import World
 from tocsin.broker.delivery.outcome import Failed, Verdict, judge
 from tocsin.event.event import Event
 from tocsin.wire.framing import framed

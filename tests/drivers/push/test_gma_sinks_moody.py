@@ -6,8 +6,8 @@ import asyncio
 from random import Random
 
 import pytest
+from world import World
 
-from conftest import World
 from tocsin.broker.delivery.outcome import Outcome, Verdict, judge
 from tocsin.broker.effects import Push
 from tocsin.drivers.push import gma_offers

@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from typing import Any
 
@@ -18,6 +18,7 @@ from tocsin.wire.gma import conversation as c
 from tocsin.wire.gma import messages as m
 from tocsin.wire.gma.read import read
 from tocsin.wire.gma.write import write
+from waiting import wait_until
 
 WAIT_S = 20.0
 
@@ -74,14 +75,6 @@ class Listener(threading.Thread):
         self._server.close()
 
 
-def wait_for(what: Callable[[], Any]) -> Any:
-    until = time.monotonic() + WAIT_S
-    while not (found := what()):
-        assert time.monotonic() < until, "it did not come"
-        time.sleep(0.02)
-    return found
-
-
 def subscribed(broker: Served, sink: str, topic: str, **config: object) -> str:
     asked = {"sink": sink, "filters": [{"topic": topic}], "config": config}
     status, view = broker.call("POST", "/subscriptions", asked)
@@ -104,7 +97,7 @@ def test_what_the_consumer_refuses_becomes_a_dead_letter_with_its_words(broker: 
         path = subscribed(broker, listener.address, "refused/**", attempts=1)
         published(broker, "refused/a", 1)
 
-        found = wait_for(lambda: letters(broker, path))
+        found = wait_until(lambda: letters(broker, path))
 
         assert "we keep no loads here" in json.dumps(found)
         assert broker.call("GET", path)[1]["dead"] == 1
@@ -119,7 +112,7 @@ def test_a_dead_letter_is_sent_again_to_a_consumer_that_takes_it_now(
     with closing(Listener(is_willing=False)) as listener:
         path = subscribed(broker, listener.address, topic, attempts=1)
         published(broker, topic, 7)
-        [letter] = wait_for(lambda: letters(broker, path))
+        [letter] = wait_until(lambda: letters(broker, path))
         if is_deleted:
             assert broker.call("DELETE", path)[0] == 204
 
@@ -132,7 +125,7 @@ def test_a_dead_letter_is_sent_again_to_a_consumer_that_takes_it_now(
         assert listener.taken == [7]
         assert letters(broker, path) == []
         if is_deleted:
-            wait_for(lambda: listener.ended == ["Load"])
+            wait_until(lambda: listener.ended == ["Load"])
         broker.call("DELETE", path)
 
 
@@ -140,16 +133,16 @@ def test_a_subscription_that_moves_takes_leave_and_goes_on_elsewhere(broker: Ser
     with closing(Listener()) as former, closing(Listener()) as latter:
         path = subscribed(broker, former.address, "moved/**")
         published(broker, "moved/a", 1, 2)
-        wait_for(lambda: broker.call("GET", path)[1]["delivered"] == 2)
+        wait_until(lambda: broker.call("GET", path)[1]["delivered"] == 2)
         assert former.taken == [1, 2]
 
         assert broker.call("PATCH", path, {"sink": latter.address})[0] == 200
         published(broker, "moved/a", 3)
 
-        wait_for(lambda: former.ended == ["Load"])
-        wait_for(lambda: latter.taken == [3])
+        wait_until(lambda: former.ended == ["Load"])
+        wait_until(lambda: latter.taken == [3])
         broker.call("DELETE", path)
-        wait_for(lambda: latter.ended == ["Load"])
+        wait_until(lambda: latter.ended == ["Load"])
 
 
 def test_a_pause_keeps_what_comes_for_later(broker: Served) -> None:
@@ -162,7 +155,7 @@ def test_a_pause_keeps_what_comes_for_later(broker: Served) -> None:
 
         assert broker.call("PATCH", path, {"state": "active"})[0] == 200
 
-        wait_for(lambda: listener.taken == [1, 2])
+        wait_until(lambda: listener.taken == [1, 2])
         broker.call("DELETE", path)
 
 

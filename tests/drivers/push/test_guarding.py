@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from world import World
 
-from conftest import World
 from tocsin.broker.delivery.address import parse_address
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.broker.delivery.trust import SinkRules

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from world import World
 
-from conftest import World
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.effects import Handshake
 from tocsin.drivers.push.pusher import HANDSHAKES_MAX, PushOptions

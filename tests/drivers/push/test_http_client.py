@@ -7,8 +7,8 @@ from asyncio import StreamReader, StreamWriter
 from collections.abc import Iterator
 
 import pytest
+from world import World, read_request
 
-from conftest import World, read_request
 from tocsin.broker.delivery.trust import SinkRules
 from tocsin.broker.runtime import HttpAnswer
 from tocsin.drivers.push.http_client import ANSWER_BYTES_MAX, REQUESTS_MAX, HttpClient

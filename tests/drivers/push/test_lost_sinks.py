@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from world import Script, World, read_request
 
-from drivers.push.conftest import Script, World, read_request
 from live_objects import LiveObjects, without_collector
 from tocsin.drivers.push.connection import Connection
 from tocsin.drivers.push.envelope_connection import EnvelopeConnection

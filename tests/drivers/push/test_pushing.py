@@ -7,8 +7,8 @@ import time
 
 import pytest
 from standardwebhooks import Webhook
+from world import EVENT, NOW_S, World
 
-from conftest import EVENT, NOW_S, World
 from tocsin import __version__
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome
 from tocsin.broker.effects import Push

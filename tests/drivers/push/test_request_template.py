@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from conftest import EVENT
+from world import EVENT
+
 from tocsin.broker.delivery.address import parse_address
 from tocsin.drivers.push.request_template import (
     KEPT_BYTES_MAX,

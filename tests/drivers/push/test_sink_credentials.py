@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 import pytest
+from world import World
 
-from conftest import World
 from tocsin.broker.delivery.outcome import Answered, Failed
 from tocsin.drivers.secret_box import KEY_NAME, SecretBox
 from tocsin.errors import BadCredential

@@ -7,8 +7,8 @@ import socket
 from collections.abc import Awaitable, Callable
 
 import pytest
+from world import World
 
-from conftest import World
 from tocsin.broker.delivery.address import parse_address
 from tocsin.broker.delivery.outcome import Answered, Failed, Outcome, Verdict, judge
 from tocsin.broker.effects import Push

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 import ssl
 from pathlib import Path
 
-import pytest
+from world import World, here, read_request, trusting
 
-from conftest import World, here, read_request, trusting
 from tocsin.broker.delivery.outcome import Answered, Failed
-
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="there is no openssl command")
 
 OK = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 def tls_sink(world: World, certificates: Path, host: str) -> str:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificates / "sink.pem", certificates / "sink.key")
+    context.load_cert_chain(certificates / "own.pem", certificates / "own.key")
 
     async def script(reader, writer) -> None:  # type: ignore[no-untyped-def]
         while True:

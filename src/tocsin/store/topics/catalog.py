@@ -31,6 +31,7 @@ from tocsin.topics.queries.indexed import IndexedWithdrawal, Outcome
 
 CHECKPOINT_PAGES = 1_000  # 8 MiB
 EXPIRED_AT_ONCE = 64  # some 20 ms: whoever advertises meanwhile waits for it
+CACHE_KIB = 32 << 10  # the indexes grow in many places at once
 LABELS_MAX = 256  # of policies, which have a few; an index of each is looked at for each query
 
 EVERYBODY = ""  # in the table of usage
@@ -86,6 +87,7 @@ class Catalog:
             connection = apsw.Connection(path, vfs=vfs)
             try:
                 set_up_writer(connection, alone=vfs is not None, synchronous=synchronous)
+                connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
                 create_tables(connection)
                 check_tables(connection, path)
                 with suppress(apsw.BusyError, apsw.FullError):  # see `store/log_opener.py`

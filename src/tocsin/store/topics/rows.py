@@ -68,7 +68,7 @@ def rows_of(advertisement: IndexedAdvertisement) -> Rows:
     return Rows(
         advertisement,
         tuple(words(advertisement, root)),
-        tuple(sorted(grams_of(found.split("\n")))),
+        tuple(grams_of(found.split("\n"))),
         tuple(_properties(advertisement)),
         tuple(sorted({hash_of(value) for value in values})),
         xml,
@@ -100,7 +100,7 @@ def word_tokens(label: int, found: Iterable[str]) -> str:
 
 
 def gram_tokens(label: int, found: Iterable[str]) -> str:
-    return " ".join(_gram(label, gram) for gram in found)
+    return " ".join([f"{label}z{gram}" for gram in found])
 
 
 def match_words(label: int, terms: Iterable[Term]) -> str:
@@ -113,15 +113,11 @@ def match_words(label: int, terms: Iterable[Term]) -> str:
 def match_grams(label: int, required: Requirement) -> str:
     match required:
         case Text(gram):
-            return f'"{_gram(label, gram)}"'
+            return f'"{gram_tokens(label, (gram,))}"'
         case AllOf(parts):
             return f"({' AND '.join(match_grams(label, part) for part in parts)})"
         case AnyOf(parts):
             return f"({' OR '.join(match_grams(label, part) for part in parts)})"
-
-
-def _gram(label: int, gram: str) -> str:
-    return f"{label}z{gram.encode().hex()}"
 
 
 def _properties(advertisement: IndexedAdvertisement) -> Iterable[PropertyRow]:

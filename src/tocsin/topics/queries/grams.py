@@ -20,17 +20,23 @@ GRAMS_OF_TEXT_MAX: Final = 12  # of a longer text only some must occur: they are
 GRAMS_MAX: Final = 96  # of one query
 
 
+# The index takes letters for parts of a word, and ASCII punctuation and spaces for what stands
+# between words. So each ASCII character is written as a letter. Some other character may be written
+# so too: that makes a candidate more, which is then looked at.
+_AS_LETTERS: Final = {code: 0x100 + code for code in range(0x80)}
+
+
 def folded(text: str) -> str:
     """Equal for texts that RE2 takes for equal where case does not count."""
     return text.casefold()
 
 
 def grams_of(lines: Iterable[str]) -> set[str]:
-    """All that occur within a line."""
+    """All that occur within a line, as the index has them."""
     found: set[str] = set()
     for line in lines:
-        text = folded(line)
-        found.update(text[at : at + GRAM_CHARS] for at in range(len(text) - GRAM_CHARS + 1))
+        text = folded(line).translate(_AS_LETTERS)
+        found |= {text[at : at + GRAM_CHARS] for at in range(len(text) - GRAM_CHARS + 1)}
     return found
 
 

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from tocsin.errors import BadTopicQuery
 from tocsin.store.topics.search import Searcher
+from tocsin.topics.descriptors import Descriptors
 from tocsin.topics.queries.indexed import IndexedAdvertisement
 from tocsin.topics.queries.query import Query
 
@@ -285,6 +286,78 @@ def test_a_search_of_any_catalog_finds_what_a_full_scan_finds(
         catalog.close()
 
     assert found is None or sorted(found) == scan(advertisements, query, seen)
+
+
+def bare(number: int, descriptors: Descriptors) -> IndexedAdvertisement:
+    """With nothing to be found by but these."""
+    return IndexedAdvertisement(
+        uuid=uuid_of(number),
+        version=1,
+        topic="t",
+        creator="anna",
+        created_ns=0,
+        expires_ns=2_000 * SECOND_NS,
+        label="open",
+        descriptors=descriptors,
+        document=b"document",
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "expression"),
+    [
+        ("sql", "a = 'S' OR b = 'S' OR power BETWEEN 1 AND 9"),
+        ("sql", "a IN ('S', 'X') OR b LIKE 'S%'"),
+        ("xpath", "//a = 'S' or //b = 'S' or //c"),
+        ("regex", "radar|storm"),
+    ],
+)
+def test_what_several_alternatives_lead_to_is_found_once(
+    tmp_path: Path, language: str, expression: str
+) -> None:
+    described = Descriptors(
+        text="radar storm",
+        properties={"a": "S", "b": "S", "power": 5},
+        xml="<d><a>S</a><b>S</b><c/></d>",
+    )
+    many = [bare(number, described) for number in range(100)]
+    catalog = open_catalog(tmp_path, many)
+    searcher = open_searcher(catalog)
+
+    found = ask_all(searcher, Query(language=language, expression=expression, limit=7), {"open"})
+
+    assert sorted(found) == [each.uuid for each in many]
+    searcher.close()
+    catalog.close()
+
+
+def test_words_of_two_texts_are_no_phrase(tmp_path: Path) -> None:
+    catalog = open_catalog(
+        tmp_path,
+        [
+            bare(1, Descriptors(keywords=("Doppler", "radar"))),
+            bare(2, Descriptors(text="a Doppler radar")),
+            bare(3, Descriptors(xml="<d a='Doppler' b='radar'><e>Doppler</e>radar</d>")),
+            bare(4, Descriptors(properties={"kind": "Doppler radar"})),
+        ],
+    )
+    searcher = open_searcher(catalog)
+    phrase = Query(language="text", expression='"doppler radar"')
+
+    assert ask_all(searcher, phrase, {"open"}) == [uuid_of(2), uuid_of(4)]
+    searcher.close()
+    catalog.close()
+
+
+@pytest.mark.parametrize("expression", ["$", "^", "t$", "\\b$", "", "x*$"])
+def test_a_match_at_the_end_of_what_there_is_counts(tmp_path: Path, expression: str) -> None:
+    catalog = open_catalog(tmp_path, [bare(number, Descriptors()) for number in range(3)])
+    searcher = open_searcher(catalog)
+    query = Query(language="regex", expression=expression or "(?:)")
+
+    assert len(ask_all(searcher, query, {"open"})) == 3
+    searcher.close()
+    catalog.close()
 
 
 def test_a_page_ends_at_the_limit_and_the_next_begins_there(sample: Sample) -> None:

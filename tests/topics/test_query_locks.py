@@ -237,6 +237,8 @@ def test_what_is_too_long_too_deep_or_no_text_is_refused(language: str, expressi
         ("text", '"radar'),
         ("text", "a " * 17),
         ("text", "x" * 257),
+        ("text", "a*"),
+        ("text", "aa* bb* cc* dd* ee*"),
         ("regex", "x" * 257),
         ("regex", "(a"),
         ("sql", "(" * 17 + "a = 1" + ")" * 17),

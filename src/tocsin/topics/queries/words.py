@@ -16,6 +16,9 @@ from tocsin.errors import BadTopicQuery
 QUERY_CHARS_MAX: Final = 256
 TERMS_MAX: Final = 16
 WORD_CHARS_MAX: Final = 64  # of a longer word only these count
+# All words with a beginning are gathered first: 40 ms for `w*` among 30,000 advertisements.
+PREFIX_CHARS_MIN: Final = 2
+PREFIXES_MAX: Final = 4
 
 # A letter or digit in any script; the rest stands between words.
 _WORD = re.compile(r"[^\W_]+")
@@ -65,5 +68,11 @@ def parse_text_query(text: str) -> tuple[Term, ...]:
     if len(terms) > TERMS_MAX:
         raise BadTopicQuery(
             f"the text query has {len(terms)} words", remedy=f"Write at most {TERMS_MAX}."
+        )
+    prefixes = [term.words[-1] for term in terms if term.is_prefix]
+    if len(prefixes) > PREFIXES_MAX or any(len(each) < PREFIX_CHARS_MIN for each in prefixes):
+        raise BadTopicQuery(
+            "the text query has too many words that end in *, or too short ones",
+            remedy=f"Use * after {PREFIX_CHARS_MIN} letters or more, {PREFIXES_MAX} times at most.",
         )
     return tuple(dict.fromkeys(terms))

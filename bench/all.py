@@ -29,6 +29,7 @@ BENCHMARKS = (
     ("discovery_tcp", "Resource discovery between 24 processes", False),
     ("alone", "The overlay at a broker without neighbours", False),
     ("access", "Deciding who may do what", False),
+    ("topics_queries", "Queries for topics", False),
     ("figures_004", "The blackboard's paper, figures 9 to 11", True),
     ("tracking", "Tracking a workflow of 10,000 activities", False),
     ("estimate", "An estimate for 2,000 tasks", False),

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 
 from tocsin.access.decision import Permit
 from tocsin.broker.clock import Clock
-from tocsin.broker.commit.in_flight import InFlightCommit
 from tocsin.broker.commit.intake import Intake
 from tocsin.broker.commit.log_order import LogOrder
 from tocsin.broker.commit.numbering import Applied
-from tocsin.broker.commit.pending_change import NextCommit
+from tocsin.broker.commit.pending_change import InFlightCommit, NextCommit
 from tocsin.broker.delivery.deadletter import DeadLetter
 from tocsin.broker.delivery.lane import Redrive
 from tocsin.broker.delivery.outcome import Outcome

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from tocsin.cli.render import say, show_json
 from tocsin.client.requests import JSON_HEADERS, query
 from tocsin.client.transport.connection import Connection
 
@@ -48,6 +50,16 @@ class Rest(Connection):
             after = page.get("next")
             if after is None or not page[member]:
                 return
+
+
+def remove(rest: Rest, collection: str, arguments: Namespace, done: str = "removed") -> int:
+    """Remove the item that the arguments name, and say so; the exit code."""
+    rest.delete(item(collection, arguments.id))
+    if arguments.json:
+        show_json({done: arguments.id})
+    else:
+        say(f"{done}: {arguments.id}")
+    return 0
 
 
 def item(collection: str, name: str) -> str:

@@ -7,10 +7,6 @@ are none but whether it lives, and the description of its services.
 
 from __future__ import annotations
 
-import asyncio
-import gc
-import signal
-import sys
 from dataclasses import replace
 from typing import Final
 
@@ -28,9 +24,8 @@ from tocsin.drivers.http.listener import HttpListener
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.listeners.bind_address import host_and_port
 from tocsin.drivers.logger import Logger
-from tocsin.drivers.serve import COLLECT_AFTER, SWITCH_INTERVAL_S, Ready, within_descriptors
+from tocsin.drivers.serve import Ready, prepare_process, stop_signals, until_stopped
 from tocsin.drivers.soap_services import MailboxNode, soap_context
-from tocsin.drivers.storage.stores import accept_losses, accept_the_clock
 from tocsin.errors import NoSuchPath
 from tocsin.event.event import Event
 from tocsin.services.directory.directory import Directory
@@ -84,8 +79,6 @@ def run(
     address = settings.http.address
     host_and_port(address)
     tls = broker_tls(settings)
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.set_threshold(*COLLECT_AFTER)
     # No other server: so its address is not asked whether it is open to the world.
     settings = replace(
         settings,
@@ -94,11 +87,8 @@ def run(
     )
     logger = logger or Logger()
     check_exposure(settings, logger)
-    if accept_loss:
-        accept_losses(settings.log, logger)
-    if accept_clock:
-        accept_the_clock(settings.log, logger)
-    return uvloop.run(_serve(within_descriptors(settings), ready, logger, tls, access))
+    settings = prepare_process(settings, logger, accept_loss=accept_loss, accept_clock=accept_clock)
+    return uvloop.run(_serve(settings, ready, logger, tls, access))
 
 
 async def _serve(
@@ -108,10 +98,7 @@ async def _serve(
     tls: BrokerTls,
     access: Access | None,
 ) -> int:
-    loop = asyncio.get_running_loop()
-    stop_requested = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_requested.set)
+    stop_requested = stop_signals()
     boxes = MailboxNode(settings, logger, access=access)
     app = boxes.open()
     node = app.node
@@ -132,10 +119,7 @@ async def _serve(
             )
             said["admin_token"] = str(token)
         ready(said)
-        waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+        await until_stopped(stop_requested, node)
     finally:
         node.stopping = True
         reload.close()

@@ -32,8 +32,7 @@ from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.push.http_client import HttpClient
 from tocsin.drivers.push.pusher import Pusher, PushOptions
-from tocsin.drivers.push.rules import sink_rules
-from tocsin.drivers.push.sinks import installed_sinks
+from tocsin.drivers.push.sinks import installed_sinks, sink_rules
 from tocsin.drivers.runtime import LoopRuntime
 from tocsin.drivers.secret_box import SecretBox
 from tocsin.drivers.storage.disk import Readers, Writer

@@ -30,6 +30,7 @@ from tocsin.drivers.listeners.bind_address import host_and_port
 from tocsin.drivers.listeners.budget import ReceiveBudget
 from tocsin.drivers.logger import Logger
 from tocsin.drivers.monitor.monitor import open_monitor
+from tocsin.drivers.node import Node
 from tocsin.drivers.secret_box import seal_former_secrets
 from tocsin.drivers.site_ontology import use_ontology
 from tocsin.drivers.soap_services import SoapServices
@@ -83,15 +84,39 @@ def run(
     check_exposure(settings, logger)
     tls = broker_tls(settings)
     use_ontology(settings.blackboard.ontology)
+    settings = prepare_process(settings, logger, accept_loss=accept_loss, accept_clock=accept_clock)
+    store = open_store(settings.log, logger)
+    return uvloop.run(_serve(settings, store, ready, logger, tls, access))
+
+
+def prepare_process(
+    settings: Settings, logger: Logger, *, accept_loss: bool, accept_clock: bool
+) -> Settings:
+    """Set what is one for a process, and accept what an operator accepts. Returns the settings
+    with no more connections than there can be."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*COLLECT_AFTER)
-    settings = within_descriptors(settings)
     if accept_loss:
         accept_losses(settings.log, logger)
     if accept_clock:
         accept_the_clock(settings.log, logger)
-    store = open_store(settings.log, logger)
-    return uvloop.run(_serve(settings, store, ready, logger, tls, access))
+    return within_descriptors(settings)
+
+
+def stop_signals() -> asyncio.Event:
+    """Set when somebody asks this process to stop."""
+    requested = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, requested.set)
+    return requested
+
+
+async def until_stopped(requested: asyncio.Event, node: Node) -> None:
+    """Until somebody asks for it, or the node has failed."""
+    waits = [asyncio.create_task(event.wait()) for event in (requested, node.failed)]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
 def within_descriptors(settings: Settings) -> Settings:
@@ -142,10 +167,7 @@ async def _serve(
     tls: BrokerTls,
     access: Access | None,
 ) -> int:
-    loop = asyncio.get_running_loop()
-    stop_requested = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_requested.set)
+    stop_requested = stop_signals()
     app = Application(settings, store, logger, access=access)
     app.peers = tls.peers
     node, directory, soap = app.node, Directory(app.port), SoapServices(app, tls.peers)
@@ -187,10 +209,7 @@ async def _serve(
     ready(
         {"ready": True, **addresses, **secured} | ({} if tls.listeners is None else {"tls": True})
     )
-    waits = [loop.create_task(event.wait()) for event in (stop_requested, node.failed)]
-    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()
+    await until_stopped(stop_requested, node)
     reload.close()
     await _close(listeners, app, soap)
     return _exit_code(node.failure)

@@ -14,27 +14,15 @@ import msgspec
 
 from tocsin.access.audit.records import AuditRecord, Kind
 from tocsin.event.instant import rfc3339, rfc3339_or_none
+from tocsin.wire.api.audit_views import AuditEntry
 
 FIRST: Final = "0" * 64
 """What the first line of all has in place of the hash of the one before."""
 
 
-class AuditLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A record as it is written and shown."""
+class AuditLine(AuditEntry, frozen=True, kw_only=True, omit_defaults=True):
+    """A record as it is written."""
 
-    n: int
-    time: str
-    kind: str
-    principal: str = ""
-    credential: str = ""
-    endpoint: str = ""
-    peer: str = ""
-    action: str = ""
-    resource: str = ""
-    decision: str = ""  # allowed or refused
-    reason: str = ""  # the id of the rule or token, or why not
-    count: int = 1
-    since: str | None = None  # of a record that sums up
     before: str = ""  # the hash of the line before
 
 

@@ -224,14 +224,7 @@ def read_key(jwk: object) -> VerificationKey:
         raise BadKeySet("it is published with its private part")
     try:
         key, algorithms = _READERS[kind](jwk)
-    except (
-        JoseError,
-        ValueError,
-        TypeError,
-        KeyError,
-        OverflowError,
-        UnsupportedAlgorithm,
-    ) as error:
+    except _UNREADABLE as error:
         raise BadKeySet(f"it cannot be read: {error!s:.200}") from None
     own = jwk.get("alg")
     if own is not None and (not isinstance(own, str) or own not in algorithms):

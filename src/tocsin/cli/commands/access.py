@@ -180,15 +180,9 @@ def _allow(rest: Rest, arguments: Namespace) -> int:
 
 
 def _deny(rest: Rest, arguments: Namespace) -> int:
-    from tocsin.cli.render import say, show_json
-    from tocsin.cli.rest import item
+    from tocsin.cli.rest import remove
 
-    rest.delete(item("access/rules", arguments.id))
-    if arguments.json:
-        show_json({"removed": arguments.id})
-    else:
-        say(f"removed: {arguments.id}")
-    return 0
+    return remove(rest, "access/rules", arguments)
 
 
 def _token(rest: Rest, arguments: Namespace) -> int:
@@ -250,15 +244,9 @@ def _tokens(rest: Rest, arguments: Namespace) -> int:
 
 
 def _revoke(rest: Rest, arguments: Namespace) -> int:
-    from tocsin.cli.render import say, show_json
-    from tocsin.cli.rest import item
+    from tocsin.cli.rest import remove
 
-    rest.delete(item("access/tokens", arguments.id))
-    if arguments.json:
-        show_json({"revoked": arguments.id})
-    else:
-        say(f"revoked: {arguments.id}")
-    return 0
+    return remove(rest, "access/tokens", arguments, "revoked")
 
 
 def _check(rest: Rest, arguments: Namespace) -> int:

@@ -43,6 +43,7 @@ _REVOKE = """
 DIRECTORY = "tocsin-keys"
 KINDS = ("client", "broker", "tdn")
 KEYS = ("p256", "rsa", "ed25519")
+AUTHORITY_KEYS = ("p256", "rsa")  # verifiers of chains refuse authorities with Ed25519
 DAYS, AUTHORITY_DAYS = 365, 3650
 
 
@@ -50,7 +51,7 @@ def add_arguments(parser: Parser) -> None:
     actions = add_actions(parser)
     init = actions.add_parser("init", examples=_INIT, help="make the authority")
     init.add_argument("--name", metavar="TEXT", default="Tocsin site", help="what it is called")
-    init.add_argument("--key", choices=KEYS[:2], default="p256", help="its key (p256)")
+    init.add_argument("--key", choices=AUTHORITY_KEYS, default="p256", help="its key (p256)")
     init.add_argument(
         "--days", metavar="N", type=int, default=AUTHORITY_DAYS, help="valid so long (3650)"
     )

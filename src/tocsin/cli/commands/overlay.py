@@ -62,12 +62,6 @@ def _show(rest: Rest, arguments: Namespace) -> int:
 
 
 def _forget(rest: Rest, arguments: Namespace) -> int:
-    from tocsin.cli.render import say, show_json
-    from tocsin.cli.rest import item
+    from tocsin.cli.rest import remove
 
-    rest.delete(item("overlay/brokers", arguments.id))
-    if arguments.json:
-        show_json({"forgotten": arguments.id})
-    else:
-        say(f"forgotten: {arguments.id}")
-    return 0
+    return remove(rest, "overlay/brokers", arguments, "forgotten")

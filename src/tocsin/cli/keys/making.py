@@ -26,7 +26,6 @@ SigningKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey  # of an authority
 
 RSA_BITS: Final = 3_072
 KEYS: Final = ("p256", "rsa", "ed25519")
-AUTHORITY_KEYS: Final = ("p256", "rsa")  # verifiers of chains refuse authorities with Ed25519
 # Clocks of a site differ: what is issued now has to hold at a machine that is a little behind.
 BACKDATED: Final = timedelta(minutes=5)
 

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -17,6 +16,7 @@ from tocsin.cli.durations import seconds
 from tocsin.cli.event_lines import Fields, check_fields, check_template, performance_json
 from tocsin.cli.render import safe, say, show_json
 from tocsin.cli.soap_options import refuse
+from tocsin.cli.sub.messages import show_messages
 from tocsin.cli.xml_format import pretty
 from tocsin.client.gma import Consumer, EventName, PerformanceEvent
 from tocsin.client.gma.broker_address import GMA_PATH, frames_address
@@ -26,7 +26,6 @@ from tocsin.wire.gma.messages import Element
 from tocsin.wire.gma.names import read_name
 from tocsin.wire.gma.write import event_element
 
-POLL_S: Final = 1.0
 _KILLED: Final = 128 + signal.SIGTERM
 _ADDRESS: Final = re.compile(r"(?:gmas?://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):[0-9]{1,5}/?")
 _UNUSABLE: Final[dict[str, object]] = {
@@ -133,17 +132,10 @@ def _follow(
         say(f"tocsin: {subscription.detail}")
     if sys.stderr.isatty():
         say(f"following {name}; Ctrl-C stops")
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    came, count = 0, arguments.count
-    while (count is None or came < count) and subscription.ended is None:
-        left_s = POLL_S if deadline is None else deadline - time.monotonic()
-        if left_s <= 0:
-            break
-        event = subscription.take(min(left_s, POLL_S))
-        if event is not None:
-            came += 1
-            sys.stdout.write(show(event))
-            sys.stdout.flush()
+    count = arguments.count
+    came = show_messages(
+        subscription.take, lambda: subscription.ended is not None, show, count, timeout_s
+    )
     wanted = count or (1 if timeout_s is not None else 0)
     if subscription.ended is not None and (came < wanted or not wanted):
         raise BrokerRefused(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import signal
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,13 +18,13 @@ from typing import Final
 from tocsin.cli.durations import seconds
 from tocsin.cli.render import safe, say
 from tocsin.cli.soap_options import client_of, namespaces, refuse
+from tocsin.cli.sub.messages import show_messages
 from tocsin.cli.xml_format import one_line, pretty
 from tocsin.client.soap.message import Message
 from tocsin.client.soap.subscription import Subscription
 from tocsin.errors import BrokerRefused, NothingArrived
 
 LEASE: Final = "PT10M"  # renewed while it runs; a killed process leaves no subscription for long
-POLL_S: Final = 1.0
 _KILLED: Final = 128 + signal.SIGTERM
 _UNUSABLE: Final[dict[str, object]] = {
     "after": None,
@@ -61,29 +60,13 @@ def follow_soap(arguments: Namespace) -> int:
         if sys.stderr.isatty():
             wanted = " ".join(arguments.filter) or "everything"
             say(f"following {wanted} at {client.url} as {arguments.spec}; Ctrl-C stops")
-        came = follow(subscription, show, arguments.count, timeout_s)
+        came = show_messages(
+            subscription.take, lambda: subscription.is_over, show, arguments.count, timeout_s
+        )
         if subscription.dropped:
             say(f"tocsin: {subscription.dropped} messages expired before they could be pulled")
     _check_enough(came, arguments.count, timeout_s, subscription)
     return 0
-
-
-def follow(
-    subscription: Subscription, show: Show, count: int | None, timeout_s: float | None
-) -> int:
-    """Print what comes; how many came."""
-    came = 0
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    while (count is None or came < count) and not subscription.is_over:
-        left_s = POLL_S if deadline is None else deadline - time.monotonic()
-        if left_s <= 0:
-            break
-        message = subscription.take(min(left_s, POLL_S))
-        if message is not None:
-            came += 1
-            sys.stdout.write(show(message))
-            sys.stdout.flush()
-    return came
 
 
 def shown_as(arguments: Namespace) -> Show:

@@ -1,4 +1,4 @@
-"""The built-in sinks: the scheme of an address, and what sends there."""
+"""The built-in sinks, by the scheme of an address, and where this broker may push to."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 
 from tocsin.broker.delivery.address import SinkAddress
 from tocsin.broker.delivery.sinks import Sinks, UrlSink, url_sink
+from tocsin.broker.delivery.trust import SinkRules, check_trusted
+from tocsin.config import Settings, is_loopback
 from tocsin.drivers.plugins import SINKS, Plugins, plugins
 from tocsin.drivers.push.envelope_sender import EnvelopeSender
 from tocsin.drivers.push.gma_sender import GmaSender
@@ -51,3 +53,17 @@ def installed_sinks() -> Sinks[PushSink]:
     for name in found.others:
         found.load(name)
     return Sinks(found.names, found.load)
+
+
+def sink_rules(settings: Settings) -> SinkRules:
+    """The rules of its settings; BadSetting if they name no host or network."""
+    return SinkRules(
+        allow_private=_private_allowed(settings), trusted=check_trusted(settings.delivery.trusted)
+    )
+
+
+def _private_allowed(settings: Settings) -> bool:
+    wanted = settings.delivery.private
+    if wanted != "auto":
+        return wanted == "yes"
+    return all(map(is_loopback, settings.addresses().values()))

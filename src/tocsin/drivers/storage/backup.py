@@ -14,7 +14,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Final
@@ -91,21 +91,9 @@ def back_up(data: Path, archive: Path | None, out: Path, advance: Advance) -> Ma
     _must_be_free(out)
     if not _is_served(data) and (loss := loss_in(data)) is not None:
         raise refused(str(data / LOG_NAME), loss)
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.mkdir(mode=DIRECTORY_MODE, parents=True)
+    with _whole_or_not_at_all(out) as unfinished:
         manifest = _copy_all(data, archive, unfinished, advance)
         _write(unfinished / MANIFEST_NAME, msgspec.json.format(msgspec.json.encode(manifest)))
-        sync_tree(unfinished)
-        os.rename(unfinished, out)
-        sync(out.parent)
-    except OSError as error:
-        raise BackupFailed(
-            f"{error.filename or out}: {error.strerror or error}",
-            remedy="Make room or name another place; what was copied so far is removed.",
-        ) from error
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
     return manifest
 
 
@@ -122,24 +110,31 @@ def restore(backup: Path, data: Path, next_seq: int | None, advance: Advance) ->
             f"the backup ends with event {manifest.last_seq}, so {next_seq} cannot come next",
             remedy=f"Give a number from {manifest.last_seq + 1} on, or leave it out.",
         )
-    unfinished = data.with_name(f".{data.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.mkdir(mode=DIRECTORY_MODE, parents=True)
+    with _whole_or_not_at_all(data) as unfinished:
         for file in manifest.files:
             _copy_checked(backup, file, unfinished, advance)
         if next_seq is not None:
             _skip_to(unfinished / LOG_NAME, next_seq)
+    return manifest
+
+
+@contextmanager
+def _whole_or_not_at_all(directory: Path) -> Iterator[Path]:
+    """A place to write to, which becomes the directory once all of it is on the disk."""
+    unfinished = directory.with_name(f".{directory.name}.{os.getpid()}.unfinished")
+    try:
+        unfinished.mkdir(mode=DIRECTORY_MODE, parents=True)
+        yield unfinished
         sync_tree(unfinished)
-        os.rename(unfinished, data)  # also over an empty directory
-        sync(data.parent)
+        os.rename(unfinished, directory)  # also over an empty directory
+        sync(directory.parent)
     except OSError as error:
         raise BackupFailed(
-            f"{error.filename or data}: {error.strerror or error}",
-            remedy="Make room or name another place; what was restored so far is removed.",
+            f"{error.filename or directory}: {error.strerror or error}",
+            remedy="Make room or name another place; what was copied so far is removed.",
         ) from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-    return manifest
 
 
 def read_manifest(backup: Path) -> Manifest:

@@ -21,8 +21,8 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     peer: str = ""
     action: str = ""
     resource: str = ""
-    decision: str = ""
-    reason: str = ""
+    decision: str = ""  # allowed or refused
+    reason: str = ""  # the id of the rule or token, or why not
     count: int = 1
     since: str | None = None
 

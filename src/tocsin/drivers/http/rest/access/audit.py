@@ -118,8 +118,7 @@ def _moment(query: Query, name: str) -> str:
 
 def _entry(line: AuditLine) -> AuditEntry:
     """Everything but the hash, which is for who has the files."""
-    members = {name: getattr(line, name) for name in AuditEntry.__struct_fields__}
-    return msgspec.convert(members, AuditEntry)
+    return msgspec.convert(line, AuditEntry, from_attributes=True)
 
 
 def _quota_list(used: list[Holder], reached: Counter[Quota], now_ns: int) -> QuotaList:

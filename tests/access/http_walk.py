@@ -72,6 +72,7 @@ BODIES: dict[str, object] = {
     "PATCH /resources/{id}/attributes": {"load": 1},
     "POST /discoveries": {"request": "system = Linux"},
     "PATCH /overlay/options": {"similarity": False},
+    "POST /topics/messages": {"topic": "Services/Discovery/Topics", "kind": "find"},
     "POST /ingest/nextflow": _WEBLOG,
     "POST /api/v1/lineage": _LINEAGE,
     "POST /api/v1/lineage/batch": [_LINEAGE],

@@ -11,6 +11,7 @@ from refusing import CUT, NO_CONNECTION, Refusing
 
 from tocsin.access.session import internal
 from tocsin.errors import PeerFailed
+from tocsin.event.control_topic import NODES
 from tocsin.event.event import Event
 from tocsin.services.link.connection import Connection
 from tocsin.services.link.performer import TABLES
@@ -52,6 +53,8 @@ LATER: tuple[LinkMessage, ...] = (
     m.Resume(),
     m.Handover(NEIGHBOUR, "whoever", "1", 1, 0, (EVENT,)),
     m.HandedOver(NEIGHBOUR, "1", 1, 0),
+    m.Control("1", NODES, NEIGHBOUR, "", 7, 1, "find"),
+    m.Serves(NEIGHBOUR, 1, ("a-tdn",)),
     m.Bye(),
     d.Advertise(adv_id="a", broker=NEIGHBOUR, resource_id="r", model="static", rows=((),)),
     d.Unadvertise("a", NEIGHBOUR, "r"),

@@ -23,6 +23,7 @@ from tocsin.config import load
 from tocsin.drivers import node as node_module
 from tocsin.drivers.application import Application
 from tocsin.drivers.broker_tls import BrokerTls, broker_tls, watch_certificates
+from tocsin.drivers.control import open_control
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.frames.datagrams import DatagramListener
 from tocsin.drivers.frames.listener import FramesListener
@@ -237,7 +238,8 @@ async def refusing(
     ids = await ids_of(app.port)
     app.discovery = open_discovery(app.port, ids.broker, NO_ZONES)
     budget = ReceiveBudget(settings.limits.receiving_bytes_max, app.node.note)
-    app.links = links = Links(app.port, app.discovery, ids, settings, budget, tls.links)
+    app.control = control = open_control(app.port, ids.broker, settings)
+    app.links = links = Links(app.port, app.discovery, control, ids, settings, budget, tls.links)
     rest = app.rest_context(Directory(app.port), app.performance_service())
     listeners: Listeners = {}
     ours = BuiltIn(rest, soap, links, app.node.rules.trusted)

@@ -72,6 +72,20 @@ def test_a_service_that_does_not_ask_is_found(
     run(tmp_path, script)
 
 
+def test_a_control_message_that_is_sent_unasked_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(broker: Refusing) -> None:
+        assert broker.app.control is not None
+        monkeypatch.setattr(broker.app.control._port, "check", lambda *_: None)
+
+        wrong = await walk_http(broker)
+
+        assert "POST /topics/messages: 202 " in wrong
+
+    run(tmp_path, script)
+
+
 @pytest.mark.parametrize("walk", [walk_soap, walk_soap_tcp])
 def test_a_soap_operation_that_does_not_ask_is_found(walk: Walk, tmp_path: Path) -> None:
     async def forgotten(request: SoapRequest) -> Reply:

@@ -13,9 +13,11 @@ from refusing import Refusing, refusing
 
 from tocsin.access.decision import Action, Decide, not_allowed
 from tocsin.access.resources import kind_of
-from tocsin.access.session import BROKER, Session
+from tocsin.access.session import BROKER, Session, internal
+from tocsin.event.control_topic import TOPICS
 from tocsin.services.link.neighbour import Neighbour as Known
 from tocsin.services.link.performer import TABLES
+from tocsin.wire.api.control_request import ControlRequest
 from tocsin.wire.link import discovery_messages as d
 from tocsin.wire.link import messages as m
 
@@ -160,3 +162,46 @@ def test_a_request_for_resources_that_may_not_be_is_answered_so(
         assert [each.attempt for each in done if each.incomplete] == [3] * is_answered
 
     run(tmp_path, script, granted((right, "resource/*")))
+
+
+def test_each_control_message_of_a_neighbour_is_decided_and_the_link_stays(tmp_path: Path) -> None:
+    def message(number: str, topic: str) -> m.Control:
+        return m.Control(number, topic, NEIGHBOUR, "*", 7, 1, "test")
+
+    async def script(broker: Refusing) -> None:
+        neighbour, known = await linked(broker)
+        assert broker.app.control is not None
+        came: list[str] = []
+        broker.app.control.serve("tdn", lambda message: came.append(message.id))
+
+        neighbour.send(message("1", TOPICS), message("2", "Entity/e"))
+        neighbour.send(m.Serves(NEIGHBOUR, 1, ("a",)), m.Serves("behind", 1, ("b",)))
+        await echoed(neighbour)
+
+        assert broker.app.links is not None
+        await broker.app.links.service._performer.performed()
+        assert came == ["1"]
+        assert [each.tdns for each in broker.app.control.core.serving.brokers("a")] == [("a",)]
+        assert not [*broker.app.control.core.serving.brokers("b")]
+        assert known.counts.ignored == 2
+        assert known.error is not None
+        assert known.error.code == "T215"
+
+    may = granted((Action.PUBLISH, TOPICS), (Action.MANAGE, f"tdn/{NEIGHBOUR}"))
+    run(tmp_path, script, may)
+
+
+def test_a_neighbour_is_sent_the_control_messages_that_it_may_have(tmp_path: Path) -> None:
+    async def script(broker: Refusing) -> None:
+        neighbour, _ = await linked(broker)
+        assert broker.app.control is not None
+        for topic in (TOPICS, "Entity/e"):
+            asked = ControlRequest(topic, "test", to="*")
+            broker.app.control.send(internal("test"), asked)
+
+        came = [each for each in await echoed(neighbour) if isinstance(each, m.Control)]
+
+        assert [each.topic for each in came] == [TOPICS]
+        assert broker.app.control.core.counts.dropped == {"right": 1}
+
+    run(tmp_path, script, granted((Action.SUBSCRIBE, f"filter/topic {TOPICS}")))

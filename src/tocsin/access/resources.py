@@ -40,6 +40,7 @@ KINDS: Final[Mapping[str, str]] = {
     "soap": "descriptions of the SOAP services, by SOAP",
     "status": "figures of the broker, without ids or sinks",
     "subscription": "a subscription, by its id",
+    "tdn": "topic discovery nodes of a broker, by the broker's id",
     "topic": "the last event on a topic",
     "topics": "the topics that there are",
     "types": "the types of events that there are",

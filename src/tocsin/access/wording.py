@@ -32,6 +32,7 @@ PLURAL: Final = {
     "resource": "resources",
     "run": "runs",
     "subscription": "subscriptions",
+    "tdn": "topic discovery nodes",
 }
 SINGULAR: Final = {
     "activity": "the activity",
@@ -44,6 +45,7 @@ SINGULAR: Final = {
     "resource": "the resource",
     "run": "the run",
     "subscription": "the subscription",
+    "tdn": "the topic discovery node",
     "workflow": "the workflow",
 }
 WHOLE: Final = {

@@ -28,6 +28,7 @@ from tocsin.broker.state.state import no_such_subscription
 from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.broker.status import ClockStatus, clock_status_of
 from tocsin.errors import ShuttingDown, TocsinError
+from tocsin.event import control_topic
 from tocsin.event.event import Event
 from tocsin.event.filter import Filter
 from tocsin.event.stored import Arrival
@@ -42,8 +43,14 @@ class BrokerPort(QuotaHooks, ReadPort):
     """A broker, as everything that is not a broker sees it."""
 
     def check_events(self, session: Session, events: Sequence[Event]) -> None:
-        """Raise NotAllowed unless the session may publish all of these."""
+        """Raise NotAllowed unless the session may publish all of these; ReservedTopic."""
         self.access.decide_events(session, events)
+        control_topic.check_events(events)
+
+    def check_filter(self, session: Session, wanted: Filter) -> None:
+        """Raise NotAllowed unless the session may subscribe to some of these; ReservedTopic."""
+        self._decide(session, Action.SUBSCRIBE, filter_resource(wanted), wanted)
+        control_topic.check_filter(wanted)
 
     def own(self, session: Session) -> ServicePort:
         """What only the broker's own services call; NotAllowed for everybody else."""
@@ -84,7 +91,7 @@ class BrokerPort(QuotaHooks, ReadPort):
     def _may_publish(self, session: Session, events: list[Event]) -> None:
         if self.runtime.is_stopping:
             raise _stopping()
-        self.access.decide_events(session, events)
+        self.check_events(session, events)
 
     # Subscriptions
 
@@ -92,7 +99,7 @@ class BrokerPort(QuotaHooks, ReadPort):
         self, session: Session, asked: Subscription, filter: Filter, start: int | None
     ) -> SubscriptionView:
         """Begin with the next event, or after `start`; returns once it is on disk."""
-        self._decide(session, Action.SUBSCRIBE, filter_resource(filter), filter)
+        self.check_filter(session, filter)
         is_internal = session.principal.is_internal  # such a one may be for somebody else
         if session.is_signed_in or (is_internal and asked.owner is None):
             asked = msgspec.structs.replace(asked, owner=session.owner)
@@ -114,8 +121,7 @@ class BrokerPort(QuotaHooks, ReadPort):
                 self._decide(session, Action.SUBSCRIBE, resource, SOMEBODY)
         was = self._find(subscription_id, kind)
         if change.filter is not None or change.sink not in (None, was.subscription.sink):
-            wanted = change.filter or was.filter
-            self._decide(session, Action.SUBSCRIBE, filter_resource(wanted), wanted)
+            self.check_filter(session, change.filter or was.filter)
         ask = partial(self._broker.change, subscription_id, change)
         with self._giving(session, subscription_id, change.owner, kind):
             changed: SubscriptionView = await self._ask(ask)
@@ -263,7 +269,7 @@ class BrokerPort(QuotaHooks, ReadPort):
         """Follow the log; events go to `sink.write` from the next turn of the loop on."""
         if self.runtime.is_stopping:
             raise _stopping()
-        self._decide(session, Action.SUBSCRIBE, filter_resource(filter), filter)
+        self.check_filter(session, filter)
         permit = self.access.session_permit(session, Action.SUBSCRIBE)
         number = self._broker.open_stream(filter, after, name, asks, permit)
         self._engine.attach(number, sink)

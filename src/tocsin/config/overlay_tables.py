@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tocsin.broker.options import DAY_S
 from tocsin.config.entries import OFF
 from tocsin.event.instant import NS_PER_S
+from tocsin.overlay.control.options import ControlOptions
 from tocsin.overlay.discovery.options import DiscoveryOptions
 from tocsin.overlay.routing.options import PIECE_ENTRIES, RoutingOptions
 from tocsin.overlay.routing.peers import PeerOptions
@@ -57,6 +58,13 @@ class OverlaySettings:
     request_bytes_max: int = 64 << 20  # of requests for resources, as they are sent
     request_bytes_per_neighbour_max: int = 16 << 20
     result_bytes_max: int = 256 << 20  # found, to be shared or for continuous requests
+    control_rate_neighbour: float = 500.0  # control messages a second over one link
+    control_rate_total: float = 2_000.0  # over all links, and from clients
+    control_rate_entity: float = 100.0  # that one client sends, and that one entity is sent
+    control_waiting_bytes_max: int = 4 << 20  # of control messages, for one neighbour
+    control_waiting_bytes_total_max: int = 64 << 20
+    mailbox_bytes_max: int = 4 << 20  # of control messages, for one stream of an entity
+    mailbox_bytes_total_max: int = 128 << 20
     brokers_max: int = 10_000  # behind all neighbours, and as many neighbours that are away
     brokers_per_neighbour_max: int = 5_000  # behind one of them
 
@@ -74,6 +82,18 @@ class OverlaySettings:
             request_bytes_max=self.request_bytes_max,
             request_bytes_per_neighbour_max=self.request_bytes_per_neighbour_max,
             result_bytes_max=self.result_bytes_max,
+        )
+
+    def control_options(self) -> ControlOptions:
+        """The options type of control messages."""
+        return ControlOptions(
+            neighbour_rate=self.control_rate_neighbour,
+            total_rate=self.control_rate_total,
+            entity_rate=self.control_rate_entity,
+            waiting_bytes_max=self.control_waiting_bytes_max,
+            waiting_bytes_total_max=self.control_waiting_bytes_total_max,
+            mailbox_bytes_max=self.mailbox_bytes_max,
+            mailbox_bytes_total_max=self.mailbox_bytes_total_max,
         )
 
     def link_options(self) -> LinkOptions:

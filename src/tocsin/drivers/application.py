@@ -27,6 +27,7 @@ from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.node import Node
 from tocsin.drivers.storage.disk_space import DiskSpace
 from tocsin.services.blackboard.board import Board
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.directory.directory import Directory
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.performance.service import PerformanceOptions, PerformanceService
@@ -96,6 +97,7 @@ class Application:
         self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
         self.archiver: Archiver | None = None  # the same
         self.discovery: ResourceDiscovery | None = None  # the same
+        self.control: ControlBus | None = None  # the same
         self.links: Links | None = None  # the same
 
     def _observe(self, node: Node, reliable: ReliableSender) -> None:
@@ -149,6 +151,7 @@ class Application:
             board=self.board,
             directory=directory,
             discovery=self.discovery,
+            control=self.control,
             links=None if self.links is None else self.links.service,
             performance=performance,
             topics=self.topics,

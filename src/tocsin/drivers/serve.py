@@ -23,6 +23,7 @@ from tocsin.drivers.access.access_control import check_exposure, ensure_administ
 from tocsin.drivers.application import Application
 from tocsin.drivers.archive.archiver import Archiver, open_archiver
 from tocsin.drivers.broker_tls import BrokerTls, broker_tls, watch_certificates
+from tocsin.drivers.control import open_control
 from tocsin.drivers.dialects import BuiltIn, DialectContext, Listeners, open_dialects
 from tocsin.drivers.http.connection_limiter import long_lived_max
 from tocsin.drivers.link.links import Links
@@ -43,7 +44,7 @@ from tocsin.drivers.storage.stores import (
 from tocsin.errors import TocsinError
 from tocsin.services.directory.directory import Directory, Offering
 from tocsin.services.discovery.factory import open_discovery
-from tocsin.services.link.identity import ids_of
+from tocsin.services.link.identity import Ids, ids_of
 from tocsin.services.performance.service import Addresses
 from tocsin.wire.directory.entry import Kind, Registration
 
@@ -184,11 +185,8 @@ async def _serve(
         app.monitor = open_monitor(app.port, settings)
         app.archiver = _open_archiver(app, directory)
         ids = await ids_of(app.port)
-        app.discovery = open_discovery(
-            app.port, ids.broker, _zone_offset_s, settings.overlay.discovery_options()
-        )
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
-        app.links = links = Links(app.port, app.discovery, ids, settings, budget, tls.links)
+        app.links = links = _open_links(app, ids, budget, tls)
         rest = app.rest_context(directory, performance)
         ours = BuiltIn(rest, soap, links, node.rules.trusted)
         await open_dialects(
@@ -213,6 +211,15 @@ async def _serve(
     reload.close()
     await _close(listeners, app, soap)
     return _exit_code(node.failure)
+
+
+def _open_links(app: Application, ids: Ids, budget: ReceiveBudget, tls: BrokerTls) -> Links:
+    """The links to other brokers, and what is found by them."""
+    port, settings = app.port, app.settings
+    options = settings.overlay.discovery_options()
+    app.discovery = discovery = open_discovery(port, ids.broker, _zone_offset_s, options)
+    app.control = control = open_control(port, ids.broker, settings)
+    return Links(port, discovery, control, ids, settings, budget, tls.links)
 
 
 def _open_archiver(app: Application, directory: Directory) -> Archiver | None:

@@ -6,7 +6,8 @@ never one of these.
 
 Ranges: T0 settings, T1 events, topics and filters, T2 requests, T3 subscriptions, boxes, dead
 letters, the directory, concepts, runs, resources and topics, T4 the log and its disk, T5 delivery,
-T6 clients reaching a broker, T7 the pipeline on Spark, T80 links between brokers.
+T6 clients reaching a broker, T7 the pipeline on Spark, T80 links between brokers,
+T82 control messages.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ from tocsin.errors.clients import (
     SomeFailed,
     TlsFailed,
 )
+from tocsin.errors.control import (
+    BadControlMessage,
+    ControlFull,
+    ControlRateReached,
+    NoEntity,
+)
 from tocsin.errors.discovery import (
     BadDiscovery,
     DiscoveryFull,
@@ -61,6 +68,7 @@ from tocsin.errors.events import (
     BadTopic,
     BadTopicPattern,
     BadXml,
+    ReservedTopic,
 )
 from tocsin.errors.links import (
     BadLinkMessage,

@@ -47,3 +47,13 @@ class BadXml(TocsinError):
     """XML is malformed, over a limit, or has a document type, which is never read."""
 
     code = "T105"
+
+
+class ReservedTopic(TocsinError):
+    """Topics below `Services/Discovery` and `Entity` are for control messages, and have no events.
+
+    Topics are discovered by these messages. They are sent by `POST /topics/messages` and come by
+    `GET /topics/messages/stream`; no subscription gets them, and they are not stored.
+    """
+
+    code = "T106"

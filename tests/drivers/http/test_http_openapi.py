@@ -82,14 +82,17 @@ BODIES: dict[tuple[str, str], bytes] = {
     ("patch", "/resources/{id}/attributes"): b"{}",
     ("post", "/discoveries"): b'{"request":"disk > 120"}',
     ("patch", "/overlay/options"): b'{"similarity":true}',
+    ("post", "/topics/messages"): b'{"topic":"Services/Discovery/Topics","kind":"find"}',
     ("post", "/gma"): b'<EventNamesRequest requestID="1" '
     b'xmlns="http://www.gridforum.org/Performance/Protocol"/>',
 }
 # Of those about who may do what a broker has nothing to say where everybody may do everything.
 SIGNED_IN = "/access/"
-# The socket is opened in test_http_streams. DELETE comes last: it ends what the others look at.
+# Sockets are opened in test_http_streams, and what entities follow in test_http_control. DELETE
+# comes last: it ends what the others look at.
+ELSEWHERE = ("/socket", "/topics/messages/stream")
 IN_ORDER = sorted(
-    (each for each in OPERATIONS if not each[1].endswith("/socket") and SIGNED_IN not in each[1]),
+    (each for each in OPERATIONS if not each[1].endswith(ELSEWHERE) and SIGNED_IN not in each[1]),
     key=lambda operation: operation[0] == "delete",
 )
 

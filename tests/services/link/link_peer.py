@@ -13,6 +13,8 @@ from tocsin.broker.effects import Accepted
 from tocsin.broker.options import BrokerOptions
 from tocsin.errors import PeerFailed
 from tocsin.event.event import Event
+from tocsin.overlay.control.options import ControlOptions
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.discovery.factory import open_discovery
 from tocsin.services.link.identity import ids_of
 from tocsin.services.link.neighbour import Neighbour
@@ -25,6 +27,7 @@ from tocsin.wire.link.codec import LinkMessage, LinkReader, encode
 T = TypeVar("T")
 SESSION = anonymous("test", "tester")
 OPTIONS = LinkOptions()
+DEFAULTS = ControlOptions()
 
 
 class NoConnector:
@@ -43,14 +46,22 @@ class LinkedBroker:
         broker_options: BrokerOptions | None = None,
         connector: Connector | None = None,
         access: Access = EVERYBODY,
+        control: ControlOptions = DEFAULTS,
     ) -> None:
         self.sessions: dict[str, Session] = {}  # of neighbours that sign in
         self.runtime = ManualRuntime(options=broker_options, access=access)
         port = self.runtime.port
         self.ids = self.runtime.run(ids_of(port))
         self.discovery = open_discovery(port, self.ids.broker, lambda name: None)
+        self.control = ControlBus(port, self.ids.broker, control, lambda session: "")
         self.links = LinkService(
-            port, self.discovery, connector or NoConnector(), options, self.ids, "tocsin/test"
+            port,
+            self.discovery,
+            self.control,
+            connector or NoConnector(),
+            options,
+            self.ids,
+            "tocsin/test",
         )
         self.runtime.run(self.links.start())
         self.runtime.settle()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from link_peer import LinkedBroker, Peer, event
 
 from tocsin.access.policy.policy import Policy
@@ -199,3 +200,43 @@ def test_a_request_of_who_is_signed_in_no_more_is_not_answered_and_the_link_ends
     assert not peer.taken(d.Done)
     assert [each.code for each in peer.taken(m.Refuse)] == ["T216"]
     assert peer.is_over
+
+
+def test_topic_discovery_nodes_count_while_their_neighbour_has_the_right_to_speak_of_them() -> None:
+    site = Site(LINK, EVENTS)
+    peer = linked(site)
+    serving = site.broker.control.core.serving
+
+    def known() -> list[str]:
+        return [each.broker for each in serving.brokers()]
+
+    peer.say(m.Serves("peer", 1, ("tdn",)))
+    peer.live_s(2)
+    assert known() == []
+    assert [each.code for each in peer.taken(m.Ignored)] == ["T215"]
+
+    site.add("later", action="manage", resource="tdn/*")
+    peer.live_s(2)
+    assert known() == ["peer"]
+
+    site.policy.set_rules([], removed=["later"])
+    peer.live_s(2)
+    assert known() == []
+    assert not peer.is_over
+    assert not peer.taken(m.Ignored)
+
+
+def test_control_messages_are_decided_as_they_come() -> None:
+    site = Site(LINK, EVENTS)
+    peer = linked(site)
+    came: list[str] = []
+    site.broker.control.serve("tdn", lambda message: came.append(message.id))
+    message = m.Control("c1", "Services/Discovery/Topics", "peer", "", 7, 1, "test")
+
+    peer.say(message)
+    site.policy.set_rules([], removed=["1"])
+    peer.say(msgspec.structs.replace(message, id="c2"))
+
+    assert came == ["c1"]
+    assert site.broker.neighbour().counts.ignored == 1
+    assert not peer.is_over

@@ -61,6 +61,8 @@ EXAMPLES: list[m.Message] = [
     m.Handover("A", "C", "h1", 4, 1, (RELAYED,)),
     m.HandedOver("A", "h1", 4, 1),
     m.Direct(m.PROTOCOL_VERSION, "A", "C"),
+    m.Control("c1", "Entity/e", "A", "C", 255, 5, "answer", b"\x00\xff"),
+    m.Serves("C", 5, ("a-tdn",)),
     m.Bye("stopping"),
 ]
 messages: st.SearchStrategy[LinkMessage] = st.sampled_from([*EXAMPLES, Cancel("r1")])

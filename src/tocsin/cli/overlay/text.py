@@ -10,6 +10,7 @@ from tocsin.cli.tables import heading, table
 from tocsin.event.instant import rfc3339_ns
 
 BEHIND_SHOWN_MAX: Final = 3
+BROKERS_SHOWN_MAX: Final = 5
 _COLOURS: Final = {"up": "32", "linked": "32", "connecting": "33", "waiting": "33", "down": "31"}
 _NEIGHBOUR_HEAD: Final = (
     "broker", "state", "address", "round trip", "lag", "in flight", "sent", "received",
@@ -42,10 +43,21 @@ def _lines(overlay: dict[str, Any]) -> list[tuple[str, object]]:
         ("links at", overlay["link"] or "off: it only connects to others"),
         ("reached", plural(len(overlay["brokers"]), "other broker")),
         ("routing", f"{tables}, covering {'on' if overlay['covering'] else 'off'}"),
+        ("topic discovery nodes", _tdns(overlay["tdns"]) or None),
         ("handovers", f"{overlay['handovers']:,} under way" if overlay["handovers"] else None),
         ("refused", plural(overlay["refused"], "link") if overlay["refused"] else None),
         ("forgotten", ", ".join(overlay["forgotten"]) or None),
     ]
+
+
+def _tdns(brokers: list[dict[str, Any]]) -> str:
+    """The brokers that have some, each with how many if there are several."""
+    shown = [
+        each["broker"] + (f" ({len(each['tdns'])})" if len(each["tdns"]) > 1 else "")
+        for each in brokers[:BROKERS_SHOWN_MAX]
+    ]
+    more = len(brokers) - BROKERS_SHOWN_MAX
+    return f"at {', '.join(shown)}{f' and {more:,} more' if more > 0 else ''}" if shown else ""
 
 
 def _print_neighbours(neighbours: list[dict[str, Any]]) -> None:

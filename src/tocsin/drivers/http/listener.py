@@ -19,6 +19,7 @@ from tocsin.drivers.http.guard import Guard
 from tocsin.drivers.http.request import Request
 from tocsin.drivers.http.rest.app import application
 from tocsin.drivers.http.rest.context import RestContext
+from tocsin.drivers.http.rest.control import STREAM, bus_in_use, wants_requests
 from tocsin.drivers.http.rest.resources import in_use
 from tocsin.drivers.http.server import HttpServer
 from tocsin.drivers.http.session import session_of, socket_session
@@ -29,6 +30,7 @@ from tocsin.drivers.listeners.budget import ReceiveBudget
 from tocsin.errors import BadSetting
 from tocsin.services.blackboard.socket import BoardSocket
 from tocsin.services.blackboard.stream import ProfileCaches
+from tocsin.services.control.stream import ControlStream
 from tocsin.services.discovery.stream import DiscoveryStream
 from tocsin.services.publishing.publish import submit
 from tocsin.services.soap.call import Answer
@@ -70,6 +72,7 @@ class HttpListener:
             "/blackboard/stream": self._board_stream,
             "/blackboard/socket": self._board_socket,
             "/discoveries/{id}/stream": self._discovery_stream,
+            STREAM: self._control_stream,
         }
         self._openers = [(compile_path(path)[0], opens) for path, opens in self.long_lived.items()]
         settings, note = context.settings, port.runtime.note
@@ -162,6 +165,13 @@ class HttpListener:
         session = session_of(connection, request.headers)
         discovery, runtime = in_use(self._context.discovery), self._broker.runtime
         return DiscoveryStream(discovery, runtime, session, EventStreamTransport(connection), id)
+
+    def _control_stream(self, connection: Connection, request: Request) -> Exchange:
+        has_requests = wants_requests(request.query)
+        session = session_of(connection, request.headers)
+        bus, runtime = bus_in_use(self._context.control), self._broker.runtime
+        transport = EventStreamTransport(connection)
+        return ControlStream(bus, runtime, session, transport, has_requests=has_requests)
 
     def _event_socket(self, connection: Connection, request: Request) -> Exchange:
         return EventSocket(

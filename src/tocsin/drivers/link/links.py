@@ -14,6 +14,7 @@ from tocsin.drivers.link.listener import LinkListener
 from tocsin.drivers.listeners.budget import ReceiveBudget
 from tocsin.drivers.listeners.own_address import ANY_ADDRESS
 from tocsin.drivers.tls.site_context import SiteContext
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.identity import Ids
 from tocsin.services.link.service import LinkService
@@ -26,6 +27,7 @@ class Links:
         self,
         port: BrokerPort,
         discovery: ResourceDiscovery,
+        control: ControlBus,
         ids: Ids,
         settings: Settings,
         budget: ReceiveBudget,
@@ -37,7 +39,7 @@ class Links:
         connector = TcpConnector(self.connections, tls)
         options = overlay.link_options()
         self.service = LinkService(
-            port, discovery, connector, options, ids, f"tocsin/{__version__}"
+            port, discovery, control, connector, options, ids, f"tocsin/{__version__}"
         )
         self._overlay = overlay
         self._port = port

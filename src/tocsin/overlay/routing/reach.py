@@ -27,6 +27,7 @@ class Reach:
         self._ways: dict[str, dict[str, None]] = {}  # broker -> neighbours that it is behind
         self._double: dict[str, None] = {}  # brokers behind two neighbours, or this one itself
         self._complete: set[str] = set()  # neighbours whose tables have been read
+        self.version = 0  # another one after each change
 
     def __len__(self) -> int:
         return len(self._ways)
@@ -62,6 +63,7 @@ class Reach:
     def complete(self, neighbour: str) -> list[str]:
         """The neighbour's tables are known: what is behind it may be told to others."""
         self._complete.add(neighbour)
+        self.version += 1
         return list(self._behind[neighbour])
 
     def remove_neighbour(self, neighbour: str) -> list[str]:
@@ -74,6 +76,7 @@ class Reach:
 
     def change(self, neighbour: str, added: Mapping[str, str], removed: Iterable[str]) -> None:
         behind = self._behind[neighbour]
+        self.version += 1
         for each in removed:
             if behind.pop(each, None) is not None:
                 ways = self._ways[each]
@@ -97,6 +100,10 @@ class Reach:
         """The neighbour behind which the broker is; None if it cannot be reached now."""
         ways = [way for way in self._ways.get(broker, ()) if way in self._complete]
         return min(ways, default=None)
+
+    def ways_to(self, broker: str) -> list[str]:
+        """All neighbours behind which it is: several only while there is a cycle."""
+        return sorted(way for way in self._ways.get(broker, ()) if way in self._complete)
 
     def is_only_way(self, neighbour: str, broker: str) -> bool:
         """True if the broker is behind this neighbour, and none other leads or will lead there."""

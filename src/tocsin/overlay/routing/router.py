@@ -56,6 +56,7 @@ from tocsin.wire.link.messages import (
     Advertise,
     Behind,
     Bye,
+    Control,
     Events,
     Forget,
     HandedOver,
@@ -71,6 +72,7 @@ from tocsin.wire.link.messages import (
     Reached,
     Refuse,
     Resume,
+    Serves,
     Subscribe,
     Synced,
     TokenKept,
@@ -87,7 +89,8 @@ class Router:
         self.broker = own.broker
         self.check_entry: CheckEntry = take_any_entry  # of neighbours
         self._state = RouterState(own, options or RoutingOptions())
-        self.way_to = self._state.reach.way_to  # the neighbour through which a broker is reached
+        self.reach = self._state.reach
+        self.way_to = self.reach.way_to  # the neighbour through which a broker is reached
         for number, text in enumerate(self._state.options.advertises):
             key = (own.broker, str(number))
             self._state.advertisements.put(OWN, key, text, read_filter(text))
@@ -200,6 +203,8 @@ class Router:
             case _ if link.phase < Phase.UP:
                 raise out_of_turn(link, message)
             case Events() | Acknowledge() | NotStored() | Resume() | Handover() | HandedOver():
+                pass
+            case Control() | Serves():
                 pass
             case _:
                 self._receive_entry(link, message, now_ns)

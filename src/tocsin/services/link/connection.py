@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from tocsin.broker.runtime import Runtime
-from tocsin.errors import LinkTwice, PeerFailed, RoutingTableFull, TocsinError
+from tocsin.errors import BadLinkMessage, LinkTwice, PeerFailed, RoutingTableFull, TocsinError
 from tocsin.services.link.backlog import Share
 from tocsin.services.link.options import LinkOptions
 from tocsin.services.link.transport import Transport
@@ -64,6 +64,7 @@ class Connection:
         self.is_ended = False
         self.rights_version = 0  # those of the other side when they were last looked at
         self.backlog = backlog
+        self.written_bytes = 0  # in all, of which some may wait
         self._runtime = runtime
         self._options = options
         self._handler = handler
@@ -126,7 +127,9 @@ class Connection:
 
     def send(self, message: LinkMessage) -> None:
         if not self.is_ended:
-            self.transport.write(encode(message))
+            data = encode(message)
+            self.written_bytes += len(data)
+            self.transport.write(data)
 
     def close(self, error: TocsinError | None) -> None:
         """End it once what was sent has gone out."""
@@ -165,6 +168,13 @@ class Connection:
         elif is_greeted and now_s - self._beaten_s >= options.heartbeat_s:
             self._beaten_s = now_s
             self.send(Heartbeat(int(now_s * NS_PER_S)))
+
+
+def invalid(problem: str) -> BadLinkMessage:
+    """What came is not what a broker sends, or not then."""
+    return BadLinkMessage(
+        problem, remedy="Both sides have to be Tocsin brokers of versions that fit each other."
+    )
 
 
 def _lost(problem: str) -> PeerFailed:

@@ -135,8 +135,15 @@ class DirectResults:
 
     # From others
 
-    def accept(self, connection: Connection, message: Direct) -> None:
-        """This connection is for results."""
+    def take(self, connection: Connection, message: LinkMessage) -> bool:
+        """True if the connection is for results: since before, or as this first message says."""
+        if connection.is_direct:
+            self._receive(message)
+        elif isinstance(message, Direct):
+            self._accept(connection, message)
+        return connection.is_direct
+
+    def _accept(self, connection: Connection, message: Direct) -> None:
         if message.protocol != PROTOCOL_VERSION:
             raise other_version(message.broker, message.protocol)
         if message.to != self._broker:
@@ -146,7 +153,7 @@ class DirectResults:
         connection.broker = message.broker
         connection.is_direct = True
 
-    def receive(self, connection: Connection, message: LinkMessage) -> None:
+    def _receive(self, message: LinkMessage) -> None:
         if isinstance(message, MessageBase):
             raise BadLinkMessage(
                 f"{type(message).__name__} on a connection for results",

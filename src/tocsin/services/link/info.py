@@ -6,8 +6,12 @@ from tocsin.access.session import internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.state.subscriber import SubscriptionView
 from tocsin.errors import NoSuchSubscription
+from tocsin.event.subscription import Kind
+from tocsin.overlay.routing.router import Router
 from tocsin.overlay.routing.views import NeighbourView, RoutingView
+from tocsin.services.control.views import ControlInfo
 from tocsin.services.link.dialler import problem_of
+from tocsin.services.link.local_filters import entry_id
 from tocsin.services.link.neighbour import Neighbour
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.views import NeighbourInfo, OverlayInfo, PeerInfo
@@ -26,6 +30,7 @@ def overlay_info(
     handovers: int,
     refused: int,
     discovery: dict[str, object],
+    control: ControlInfo,
 ) -> OverlayInfo:
     reached = {broker for each in view.neighbours for broker in each.behind}
     return OverlayInfo(
@@ -46,7 +51,17 @@ def overlay_info(
         handovers=handovers,
         refused=refused,
         discovery=discovery,
+        control=control,
     )
+
+
+def reached_by(view: SubscriptionView, router: Router) -> dict[str, int] | None:
+    """At which other brokers a subscription holds, and since when; None: it is not routed."""
+    if view.subscription.kind is Kind.LINK:
+        return None
+    found = router.reached(entry_id(view.filter))
+    created_ns = view.subscription.created_ns  # others may have asked for the same before
+    return found and {broker: max(since_ns, created_ns) for broker, since_ns in found.items()}
 
 
 def _neighbour(

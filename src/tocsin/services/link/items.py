@@ -18,8 +18,34 @@ from tocsin.overlay.routing.effects import (
 )
 from tocsin.services.link.connection import Connection
 from tocsin.wire.link.codec import LinkMessage
+from tocsin.wire.link.messages import (
+    Acknowledge,
+    Control,
+    Events,
+    HandedOver,
+    Handover,
+    MessageBase,
+    NotStored,
+    Resume,
+    Serves,
+)
 
 PART_ITEMS_MAX: Final = 500  # that are saved together
+_OF_NEIGHBOURS: Final = (
+    Events,
+    Acknowledge,
+    NotStored,
+    Resume,
+    Handover,
+    HandedOver,
+    Control,
+    Serves,
+)
+
+
+def is_of_neighbour(message: LinkMessage) -> bool:
+    """True for what only a neighbour that is up may send: the router does nothing about it."""
+    return isinstance(message, _OF_NEIGHBOURS) or not isinstance(message, MessageBase)
 
 
 @dataclass(slots=True, eq=False)

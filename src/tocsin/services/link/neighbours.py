@@ -12,6 +12,7 @@ from tocsin.event.stored import Stored
 from tocsin.event.subscription import Change, Kind, Owner, Subscription
 from tocsin.overlay.routing.effects import Effect, NeighbourFilter
 from tocsin.overlay.routing.router import Router
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
@@ -36,6 +37,7 @@ class Neighbours:
         port: BrokerPort,
         router: Router,
         discovery: CoreDriver,
+        control: ControlBus,
         ids: Ids,
         options: LinkOptions,
         linked: Callable[[Connection], None],
@@ -49,6 +51,7 @@ class Neighbours:
         self._runtime = port.runtime
         self._router = router
         self._discovery = discovery
+        self._control = control
         self._ids = ids
         self._options = options
         self._linked = linked
@@ -138,7 +141,10 @@ class Neighbours:
         """Raise NotAllowed for who may not be linked any more; what was refused for want of a right
         that there is by now is taken."""
         number = connection.number
-        if not check_again(self._port, connection) or not self._router.has_refused(number):
+        if not check_again(self._port, connection):
+            return []
+        self._control.rights_changed(connection.broker)
+        if not self._router.has_refused(number):
             return []
         effects = self._router.rights_changed(number, self.now_ns())
         neighbour = self.get(connection.broker)
@@ -182,6 +188,7 @@ class Neighbours:
         self._changes.note("a link is up", broker, peer=connection.transport.peer)
         self._linked(connection)
         self._discovery.link_up(broker)
+        self._control.link_up(broker)
 
     def _is_for(self, broker: str, stored: Stored) -> bool:
         """Not what came from there. What came from a broker that is behind it by now may be: where
@@ -210,6 +217,7 @@ class Neighbours:
         why = "" if error is None else error.problem
         self._changes.note("a link is down", broker, why=why)
         self._discovery.link_down(broker)
+        self._control.link_down(broker)
 
     async def forget(self, broker: str) -> None:
         neighbour = self._known.pop(broker, None)

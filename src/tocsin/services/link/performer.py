@@ -34,6 +34,7 @@ from tocsin.overlay.routing.effects import (
     Send,
     SubscriptionMoved,
 )
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.discovery.core_driver import CoreDriver
 from tocsin.services.link.backlog import Backlog
 from tocsin.services.link.connection import Connection
@@ -41,12 +42,13 @@ from tocsin.services.link.handovers import Handovers
 from tocsin.services.link.items import Item, Received, name_of, parts_of
 from tocsin.services.link.neighbour import Neighbour, internal_error
 from tocsin.services.link.neighbours import Neighbours
-from tocsin.services.link.rights import check_discovery, session_of
+from tocsin.services.link.rights import check_control, check_discovery, session_of
 from tocsin.wire.link.codec import LinkMessage
 from tocsin.wire.link.discovery_messages import REASON_CHARS_MAX, Discover, DiscoveryMessage, Done
 from tocsin.wire.link.messages import (
     Acknowledge,
     Bye,
+    Control,
     Events,
     HandedOver,
     Handover,
@@ -54,6 +56,7 @@ from tocsin.wire.link.messages import (
     NotStored,
     Refuse,
     Resume,
+    Serves,
 )
 
 TABLES = "route/"  # under which the rows of the routing tables are kept
@@ -88,6 +91,7 @@ class Performer:
         neighbours: Neighbours,
         handovers: Handovers,
         discovery: CoreDriver,
+        control: ControlBus,
         backlog: Backlog,
     ) -> None:
         self._port = port
@@ -97,6 +101,7 @@ class Performer:
         self._neighbours = neighbours
         self._handovers = handovers
         self._discovery = discovery
+        self._control = control
         self._backlog = backlog
         self._tasks = Tasks(port.runtime)
         self._queue: list[Item] = []
@@ -346,11 +351,28 @@ class Performer:
                     self._handovers.receive(neighbour, message, size)
                 case HandedOver():
                     self._handovers.answered(message)
+                case Control() | Serves():
+                    self._receive_control(neighbour, connection, message)
                 case _:
                     assert not isinstance(message, MessageBase)
                     self._receive_discovery(neighbour, connection, message)
         except TocsinError as error:
             self._links.refuse(connection, error)
+
+    def _receive_control(
+        self, neighbour: Neighbour, connection: Connection, message: Control | Serves
+    ) -> None:
+        """What it may not send is left out, and the link stays."""
+        try:
+            if isinstance(message, Control):
+                check_control(self._port, session_of(connection), message)
+        except NotSignedIn:
+            raise  # it is nobody by now: the link ends
+        except NotAllowed as error:
+            neighbour.counts.ignored += 1
+            neighbour.entry_error = error
+        else:
+            self._control.receive(connection.broker, message)
 
     def _receive_discovery(
         self, neighbour: Neighbour, connection: Connection, message: DiscoveryMessage

@@ -1,4 +1,5 @@
-"""What a neighbour needs rights for, beside the link: the filters that come over it, and resources.
+"""What a neighbour needs rights for, beside the link: the filters that come over it, resources, and
+control messages.
 
 It speaks for the brokers behind it too, and for their clients: each broker asks for what its own
 neighbour passes on.
@@ -21,6 +22,7 @@ from tocsin.wire.link.discovery_messages import (
     Unadvertise,
     Update,
 )
+from tocsin.wire.link.messages import Control
 
 _CONTINUOUS = [each for each in ModelType if each.is_continuous]
 
@@ -49,8 +51,20 @@ def check_again(port: BrokerPort, connection: Connection) -> bool:
 def check_entry(port: BrokerPort, session: Session, table: str, filter: Filter) -> None:
     """Raise NotAllowed for a subscription whose events it may not have, and an advertisement of
     events that it may not publish."""
-    action = Action.SUBSCRIBE if table == SUBSCRIPTIONS else Action.PUBLISH
-    port.check(session, action, filter_resource(filter), filter)
+    if table == SUBSCRIPTIONS:
+        port.check_filter(session, filter)
+    else:
+        port.check(session, Action.PUBLISH, filter_resource(filter), filter)
+
+
+def check_control(port: BrokerPort, session: Session, message: Control) -> None:
+    """Raise NotAllowed for a message that it may not send."""
+    port.check(session, Action.PUBLISH, message.topic)
+
+
+def check_tdns(port: BrokerPort, session: Session, broker: str) -> None:
+    """Raise NotAllowed for who may not speak of the topic discovery nodes of this broker."""
+    port.check(session, Action.MANAGE, f"tdn/{broker}")
 
 
 def check_discovery(port: BrokerPort, session: Session, message: DiscoveryMessage) -> None:

@@ -12,25 +12,32 @@ from tocsin.access.decision import Action
 from tocsin.access.session import Session, internal
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Tasks, Timer
-from tocsin.errors import BadLinkMessage, LinkRefused, TocsinError
+from tocsin.errors import LinkRefused, TocsinError
 from tocsin.event.filter import Filter
 from tocsin.event.instant import NS_PER_S
-from tocsin.event.subscription import Kind
 from tocsin.overlay.routing.effects import Effect, NeighbourForgotten
 from tocsin.overlay.routing.links import Identity
 from tocsin.overlay.routing.router import Router
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link import handovers
 from tocsin.services.link.backlog import Backlog
-from tocsin.services.link.connection import Connection, check_only_one, no_room, slowest_of
+from tocsin.services.link.connection import (
+    Connection,
+    check_only_one,
+    invalid,
+    no_room,
+    slowest_of,
+)
+from tocsin.services.link.control_links import ControlLinks
 from tocsin.services.link.dialler import Dialler
 from tocsin.services.link.direct import DirectResults
 from tocsin.services.link.discovery_links import DiscoveryLinks
 from tocsin.services.link.handovers import Handovers
 from tocsin.services.link.identity import Ids
-from tocsin.services.link.info import overlay_info
-from tocsin.services.link.items import Received
-from tocsin.services.link.local_filters import LocalSubscriptions, entry_id
+from tocsin.services.link.info import overlay_info, reached_by
+from tocsin.services.link.items import Received, is_of_neighbour
+from tocsin.services.link.local_filters import LocalSubscriptions
 from tocsin.services.link.log_lines import LinkChanges, RefusedLinks, note_ignored
 from tocsin.services.link.neighbours import Neighbours
 from tocsin.services.link.options import LinkOptions
@@ -42,24 +49,17 @@ from tocsin.services.repeated_log import RepeatedLog
 from tocsin.wire.link.codec import LinkMessage
 from tocsin.wire.link.messages import (
     DATA_FORMAT,
-    Acknowledge,
     Bye,
     Direct,
-    Events,
-    HandedOver,
-    Handover,
     Hello,
     Ignored,
     MessageBase,
-    NotStored,
     Refuse,
-    Resume,
     Welcome,
 )
 
 TICK_S = 1.0
 SENT_AHEAD_BYTES_MAX = 1 << 20  # of the tables, before the connection has taken them
-_OF_NEIGHBOURS = (Events, Acknowledge, NotStored, Resume, Handover, HandedOver)
 
 _SERVICE = internal("link")
 
@@ -71,6 +71,7 @@ class LinkService:
         self,
         port: BrokerPort,
         discovery: ResourceDiscovery,
+        control: ControlBus,
         connector: Connector,
         options: LinkOptions,
         ids: Ids,
@@ -83,6 +84,7 @@ class LinkService:
         self._options = options
         self._ids = ids
         self._discovery = discovery
+        self._control = control
         self._port = port
         self._connections: dict[int, Connection] = {}
         self._runtime = runtime = port.runtime
@@ -97,6 +99,7 @@ class LinkService:
             port,
             router,
             discovery.driver,
+            control,
             ids,
             options,
             self._dialler.linked,
@@ -115,6 +118,7 @@ class LinkService:
             self.neighbours,
             self.handovers,
             discovery.driver,
+            control,
             self._backlog,
         )
         self._local = LocalSubscriptions(port, self._route_local)
@@ -149,6 +153,7 @@ class LinkService:
         core = self._discovery.driver.core
         core.is_behind, core.may_connect_to = self.router.is_behind, self._direct.may_connect_to
         self._discovery.driver.links = links
+        self._control.use(ControlLinks(self._port, self.router, self.neighbours, self._perform))
         self._discovery.round_trip_of = links.round_trip_s
         if self.address is not None:
             self._discovery.set_reply_to(self.address)
@@ -159,10 +164,8 @@ class LinkService:
     async def close(self) -> None:
         """Say goodbye to the neighbours; nothing is sent or taken any more."""
         self._is_closed = True
-        self._dialler.close()
-        self.handovers.close()
-        self._direct.close()
-        self._local.close()
+        for part in (self._dialler, self.handovers, self._control, self._direct, self._local):
+            part.close()
         for connection in list(self._connections.values()):
             connection.send(Bye("the broker is stopping"))
             connection.close(None)
@@ -228,8 +231,12 @@ class LinkService:
             self.refuse(connection, error)
 
     def _receive(self, connection: Connection, message: LinkMessage, size: int) -> None:
-        if not connection.is_routed and not self._is_first(connection, message):
-            return
+        if not connection.is_routed:  # the first message says what an accepted one is for
+            if self._direct.take(connection, message):
+                return
+            if not isinstance(message, Hello):
+                raise invalid(f"{type(message).__name__} cannot be the first message")
+            self._greet(connection)
         if isinstance(message, Hello) and not connection.broker:
             self.neighbours.check_owner(message.broker, session_of(connection))
             connection.broker, connection.agent = message.broker, message.agent
@@ -244,36 +251,16 @@ class LinkService:
         if isinstance(message, MessageBase):
             self._perform(self.router.receive(connection.number, message, self.neighbours.now_ns()))
         elif self.router.neighbour(connection.number) is None:
-            raise BadLinkMessage(
-                "a message of discovery before the handshake",
-                remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
-            )
-        is_discovery = not isinstance(message, MessageBase)
-        is_of_neighbour = is_discovery or isinstance(message, _OF_NEIGHBOURS)
+            raise invalid("a message of discovery before the handshake")
         connection.backlog.add(size)
-        self._performer.put([Received(connection, size, message if is_of_neighbour else None)])
+        for_later = message if is_of_neighbour(message) else None
+        self._performer.put([Received(connection, size, for_later)])
 
     def _check_entry(self, link: int, table: str, filter: Filter) -> None:
         """Raise NotAllowed for an entry that whoever is at this link may not make."""
         connection = self._connections.get(link)
         if connection is not None:
             check_entry(self._port, session_of(connection), table, filter)
-
-    def _is_first(self, connection: Connection, message: LinkMessage) -> bool:
-        """The first message says what an accepted connection is for. False: not for a link."""
-        if connection.is_direct:
-            self._direct.receive(connection, message)
-            return False
-        if isinstance(message, Direct):
-            self._direct.accept(connection, message)
-            return False
-        if isinstance(message, Hello):
-            self._greet(connection)
-            return True
-        raise BadLinkMessage(
-            f"{type(message).__name__} cannot be the first message",
-            remedy="Both sides have to be Tocsin brokers of versions that fit each other.",
-        )
 
     def _check_only_one(self, connection: Connection) -> None:
         # Only one that has proved whose it is counts: anybody may say that it is somebody.
@@ -343,6 +330,7 @@ class LinkService:
 
     def _perform(self, effects: Iterable[Effect]) -> None:
         self._performer.put(effects)
+        self._control.share()
         if self.router.has_more and not self._is_going_on and not self._is_closed:
             self._is_going_on = True
             self._runtime.call_later(0.0, self._go_on)
@@ -382,16 +370,12 @@ class LinkService:
             handovers=len(self.handovers),
             refused=self.refused.count,
             discovery=self._discovery.tables(),
+            control=self._control.info(),
         )
 
     def reached(self, session: Session, subscription_id: str) -> dict[str, int] | None:
         """At which other brokers it holds, and since when as known here; None: it is not routed."""
-        view = self._port.view(session, subscription_id)
-        if view.subscription.kind is Kind.LINK:
-            return None
-        found = self.router.reached(entry_id(view.filter))
-        created_ns = view.subscription.created_ns  # others may have asked for the same before
-        return found and {broker: max(since_ns, created_ns) for broker, since_ns in found.items()}
+        return reached_by(self._port.view(session, subscription_id), self.router)
 
     async def forget(self, session: Session, broker: str) -> None:
         """A broker is gone for good; returns once that is on disk."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tocsin.overlay.routing.views import EntryView
+from tocsin.services.control.views import ControlInfo
 
 
 class LinkProblem(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,3 +76,4 @@ class OverlayInfo(msgspec.Struct, frozen=True, kw_only=True):
     handovers: int  # backlogs of neighbours that are gone, on their way to brokers that moved
     refused: int  # connections, since the start
     discovery: dict[str, object]
+    control: ControlInfo

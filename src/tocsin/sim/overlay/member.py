@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from tocsin.access.session import Session
 from tocsin.errors import ShuttingDown, TocsinError
+from tocsin.overlay.control.options import ControlOptions
 from tocsin.overlay.region_index import RegionIndex
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.identity import Ids, ids_of
 from tocsin.services.link.service import LinkService
@@ -54,7 +57,9 @@ class Member:
         )
         discovery = ResourceDiscovery(port, core, _no_offset)
         connector = SimConnector(self._network, process, self._host)
-        links = CheckedLinks(port, discovery, connector, self.plan.options, ids, "tocsin/simulated")
+        control = ControlBus(port, ids.broker, ControlOptions(), _entity_of)
+        options = self.plan.options
+        links = CheckedLinks(port, discovery, control, connector, options, ids, "tocsin/simulated")
         links.check, links.access, links.host = self._check, self._access, self._host
         if self._access is not None:
             port.may_relay = self._access.may_relay
@@ -79,6 +84,10 @@ def links_of_process(process: Process | None) -> LinkService | None:
     """The links of a broker that runs and has some."""
     services = None if process is None else process.services
     return None if services is None else services.links
+
+
+def _entity_of(session: Session) -> str:
+    return session.principal.name
 
 
 def _no_offset(zone: str) -> int:

@@ -85,8 +85,37 @@ class RouteInfo(msgspec.Struct, frozen=True, kw_only=True):
     reached: dict[str, str]
 
 
+class TdnsStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker with topic discovery nodes, and their ids."""
+
+    broker: str
+    tdns: list[str]
+
+
+class ControlStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Control messages of this broker since its start: by what they are about, and those that were
+    dropped by the reason. `repeats` came once more while there was a cycle.
+
+    `waiting_bytes` wait for neighbours, `mailbox_bytes` for `streams` of entities.
+    """
+
+    sent: dict[str, int]
+    received: dict[str, int]
+    forwarded: dict[str, int]
+    delivered: dict[str, int]
+    dropped: dict[str, int]
+    repeats: int
+    remembered: int
+    waiting_bytes: int
+    streams: int
+    mailbox_bytes: int
+
+
 class OverlayStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How the overlay looks from this broker. `rows` bounds each table; totals count all rows."""
+    """How the overlay looks from this broker. `rows` bounds each table; totals count all rows.
+
+    `tdns` are the brokers with topic discovery nodes, this one among them.
+    """
 
     broker: str
     log: str
@@ -103,3 +132,5 @@ class OverlayStatus(msgspec.Struct, frozen=True, kw_only=True):
     handovers: int
     refused: int
     discovery: dict[str, Any]
+    tdns: list[TdnsStatus]
+    control: ControlStatus

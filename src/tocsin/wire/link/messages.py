@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from tocsin.event.control_topic import BODY_BYTES_MAX, TOPIC_CHARS_MAX
 from tocsin.event.event import Event
 
 PROTOCOL_VERSION = 1
@@ -27,6 +28,7 @@ EVENTS_MAX = 10_000  # in one batch
 BATCHES_MAX = 8  # sent and not yet acknowledged
 UNACKNOWLEDGED_BYTES_MAX = 16 << 20  # and of those batches together, or one that is larger
 HOPS_MAX = 255  # a path through an overlay is no longer; what has come further, has gone in circles
+TDNS_MAX = 16  # topic discovery nodes at one broker
 
 BrokerId = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9._:-]{1,64}\Z")]
 EntryId = Annotated[str, msgspec.Meta(min_length=1, max_length=ENTRY_ID_CHARS_MAX)]
@@ -241,6 +243,29 @@ class Direct(MessageBase, frozen=True):
     to: BrokerId
 
 
+class Control(MessageBase, frozen=True):
+    """A control message on its way: it is in no log, and nothing keeps it for later."""
+
+    id: BrokerId  # of its origin
+    topic: Annotated[str, msgspec.Meta(min_length=1, max_length=TOPIC_CHARS_MAX)]
+    origin: BrokerId
+    to: Annotated[str, msgspec.Meta(pattern=r"\A([A-Za-z0-9._:-]{0,64}|\*)\Z")]
+    """A broker; `*`, all of them; or empty, those with the topic discovery nodes that are meant."""
+    ttl: Annotated[int, msgspec.Meta(ge=1, le=HOPS_MAX)]  # links that it may cross, this among them
+    sent_ns: Number  # by the clock of its origin
+    kind: Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9.-]{1,64}\Z")]
+    body: Annotated[bytes, msgspec.Meta(max_length=BODY_BYTES_MAX)] = b""
+
+
+class Serves(MessageBase, frozen=True):
+    """These topic discovery nodes are at the broker, which is the sender or behind it. None: it has
+    none any more, or cannot be reached by way of the sender. A larger number is newer."""
+
+    broker: BrokerId
+    number: Number
+    tdns: Annotated[tuple[BrokerId, ...], msgspec.Meta(max_length=TDNS_MAX)] = ()
+
+
 class Bye(MessageBase, frozen=True):
     """The sender closes the connection in good order: it stops, or uses another peer."""
 
@@ -272,5 +297,7 @@ Message = (
     | Handover
     | HandedOver
     | Direct
+    | Control
+    | Serves
     | Bye
 )

@@ -17,6 +17,7 @@ from tocsin.drivers.http.rest.access.permissions import access_routes
 from tocsin.drivers.http.rest.access.sign_in import sign_in_first, sign_in_routes
 from tocsin.drivers.http.rest.blackboard import blackboard_routes
 from tocsin.drivers.http.rest.context import RestContext
+from tocsin.drivers.http.rest.control import control_routes
 from tocsin.drivers.http.rest.directory import directory_routes
 from tocsin.drivers.http.rest.endpoint import Endpoint, routes_of
 from tocsin.drivers.http.rest.events.deadletters import dead_letter_routes
@@ -53,6 +54,7 @@ def endpoints(context: RestContext, server: HttpServer) -> list[Endpoint]:
         *dead_letter_routes(port),
         *directory_routes(context.directory),
         *resource_routes(context.discovery, server),
+        *control_routes(context.control),
         *overlay_routes(context.links),
         *access_routes(port, context.access.service),
         *audit_routes(port, context.access),

@@ -17,6 +17,7 @@ from tocsin.drivers.listeners.own_address import OwnAddresses
 from tocsin.drivers.monitor.monitor import Monitor
 from tocsin.drivers.storage.disk_space import DiskSpace
 from tocsin.services.blackboard.board import Board
+from tocsin.services.control.bus import ControlBus
 from tocsin.services.directory.directory import Directory
 from tocsin.services.discovery.service import ResourceDiscovery
 from tocsin.services.link.service import LinkService
@@ -39,6 +40,7 @@ class RestContext:
     board: Board
     directory: Directory
     discovery: ResourceDiscovery | None
+    control: ControlBus | None
     links: LinkService | None
     performance: PerformanceService
     topics: SeenTopics

@@ -16,10 +16,12 @@ from tocsin.services.link.views import OverlayInfo
 from tocsin.wire.api.overlay_views import (
     ROWS_DEFAULT,
     ROWS_MAX,
+    ControlStatus,
     NeighbourStatus,
     OverlayStatus,
     PeerStatus,
     RouteInfo,
+    TdnsStatus,
 )
 from tocsin.wire.api.query import Query
 
@@ -64,6 +66,8 @@ def overlay_status(info: OverlayInfo) -> OverlayStatus:
         ],
         advertisements=_routes(info.advertisements),
         subscriptions=_routes(info.subscriptions),
+        tdns=[shown(TdnsStatus, each) for each in info.control.tdns],
+        control=shown(ControlStatus, info.control),
     )
 
 

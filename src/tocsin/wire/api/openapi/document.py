@@ -25,6 +25,7 @@ from tocsin.wire.api.openapi.operation import (
 from tocsin.wire.api.openapi.requests import FILTERS, REQUESTS
 from tocsin.wire.api.openapi.resource_operations import RESOURCE_OPERATIONS, RESOURCE_REQUESTS
 from tocsin.wire.api.openapi.run_operations import RUN_OPERATIONS
+from tocsin.wire.api.openapi.topic_operations import TOPIC_OPERATIONS, TOPIC_REQUESTS
 from tocsin.wire.api.problem import MEDIA_TYPE, Problem
 from tocsin.wire.api.views import CloudEvent
 from tocsin.wire.blackboard.messages import Message
@@ -50,6 +51,7 @@ def description() -> Json:
         *ACCESS_OPERATIONS,
         *RESOURCE_OPERATIONS,
         *RUN_OPERATIONS,
+        *TOPIC_OPERATIONS,
     )
     paths: Json = {}
     for each in operations:
@@ -144,4 +146,10 @@ def _schemas(operations: tuple[Operation, ...]) -> Json:
         schemas[name]["required"] = list(schemas[name]["properties"])
         for member in schemas[name]["properties"].values():
             member.pop("default", None)
-    return {**schemas, **REQUESTS, **RESOURCE_REQUESTS, **ACCESS_REQUESTS}
+    return {
+        **schemas,
+        **REQUESTS,
+        **RESOURCE_REQUESTS,
+        **ACCESS_REQUESTS,
+        **TOPIC_REQUESTS,
+    }

@@ -8,6 +8,7 @@ from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from tocsin.services.control.views import ControlInfo
 from tocsin.services.link.views import NeighbourInfo, OverlayInfo
 
 NAMED_MAX: Final = 50  # neighbours with a label of their own: each is a series to keep
@@ -42,6 +43,7 @@ def overlay_metrics(info: OverlayInfo) -> Iterator[Metric]:
     yield _discovery(info.discovery)
     yield _dropped(info.discovery)
     yield from _memory(info.discovery)
+    yield from _control(info.control)
 
 
 def _neighbours(info: OverlayInfo) -> Metric:
@@ -148,6 +150,37 @@ def _dropped(discovery: Mapping[str, object]) -> Metric:
     for reason, count in reasons.items() if isinstance(reasons, Mapping) else ():
         family.add_metric([reason], count)
     return family
+
+
+def _control(control: ControlInfo) -> Iterator[Metric]:
+    messages = CounterMetricFamily(
+        "tocsin_overlay_control_messages",
+        "Control messages: sent by clients, received from neighbours, forwarded to them, delivered "
+        "here; by what they are about.",
+        labels=["how", "kind"],
+    )
+    for how in ("sent", "received", "forwarded", "delivered"):
+        for kind, count in getattr(control, how).items():
+            messages.add_metric([how, kind], count)
+    yield messages
+    dropped = CounterMetricFamily(
+        "tocsin_overlay_control_dropped", "Control messages that were dropped.", labels=["reason"]
+    )
+    for reason, count in control.dropped.items():
+        dropped.add_metric([reason], count)
+    yield dropped
+    waiting = GaugeMetricFamily(
+        "tocsin_overlay_control_bytes",
+        "Bytes of control messages that wait: for neighbours, and for streams of entities.",
+        labels=["where"],
+    )
+    waiting.add_metric(["neighbours"], control.waiting_bytes)
+    waiting.add_metric(["streams"], control.mailbox_bytes)
+    yield waiting
+    words = "Brokers with topic discovery nodes, as far as they can be reached."
+    yield GaugeMetricFamily("tocsin_overlay_tdn_brokers", words, value=len(control.tdns))
+    words = "Streams of entities that are open."
+    yield GaugeMetricFamily("tocsin_overlay_control_streams", words, value=control.streams)
 
 
 def _memory(discovery: Mapping[str, object]) -> Iterator[Metric]:

@@ -1,0 +1,1 @@
+"""Control messages between brokers, and to services and entities that are connected."""

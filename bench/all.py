@@ -70,6 +70,20 @@ RATIOS = (
     ("ingest per CPU-s, rules / open", "access", ("decision_over_open_all",), 0.97, True),
     ("the decision / all that a publish costs", "access", ("decision_share_max",), 0.03, False),
     (
+        "indexed queries for topics, 100,000 / 1,000 kept",
+        "topics_queries",
+        ("growth_median",),
+        1.5,
+        False,
+    ),
+    (
+        "a full scan / an indexed query, at least",
+        "topics_queries",
+        ("scan_over_indexed_least",),
+        100.0,
+        True,
+    ),
+    (
         "50 ms / an estimate for 2,000 tasks",
         "estimate",
         (1, "target_over_it"),

@@ -52,7 +52,7 @@ class XmlEvaluator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One advertisement that a path has. Without a form it is none that matches."""
+    """One advertisement that a path has; the form only where it matches as far as SQL can say."""
 
     key: str | float | int
     advert: int
@@ -103,20 +103,16 @@ class Searcher:
         until_ns = self._stopwatch_ns() + self._budget_ns
         adverts: list[Found] = []
         size = 0
-        position: Position | None = start
         # The limit is looked at after each candidate, so that the page says exactly where it ends.
         for position, found in self._walk(plan, labels, start, now_ns, until_ns):
             if found is not None:
                 size += len(found.document)
                 adverts.append(found)
-            if len(adverts) == query.limit or size >= PAGE_BYTES_MAX:
-                break
-            if self._stopwatch_ns() > until_ns:
+            is_full = len(adverts) == query.limit or size >= PAGE_BYTES_MAX
+            if is_full or self._stopwatch_ns() > until_ns:
                 cursor = write_cursor(self._cursor_key, query, labels, position)
-                return Page(tuple(adverts), cursor, partial=True)
-        else:
-            return Page(tuple(adverts))
-        return Page(tuple(adverts), write_cursor(self._cursor_key, query, labels, position))
+                return Page(tuple(adverts), cursor, partial=not is_full)
+        return Page(tuple(adverts))
 
     def _walk(
         self,
@@ -158,9 +154,9 @@ class Searcher:
                         yield _at(position, match), found
             if judged:
                 position = _at(position, candidates[len(judged) - 1])
+            yield position, None
             if len(judged) == len(candidates) and len(candidates) < size:
                 return
-            yield position, None
             size = min(size * SLICE_GROWTH, SLICE_MAX)
 
     def _slice(self, plan: Plan, position: Position, now_ns: int, size: int) -> list[Candidate]:

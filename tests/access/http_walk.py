@@ -26,6 +26,8 @@ OPEN = {
     "/asyncapi.json": "a description of the interface",
     "/login": "who signs in has not signed in yet",
     "/logout": "makes the browser forget",
+    "/topics/sign-in": "who signs in has not signed in yet, and proves to have a key",
+    "/topics/sign-in/nonce": "what such a proof has to name",
     "/access/whoami": "says who the caller is, and no more",
     "/docs": "a description of the interface",
     "/errors/{code}": "says what an error means",

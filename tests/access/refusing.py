@@ -240,6 +240,7 @@ async def refusing(
     budget = ReceiveBudget(settings.limits.receiving_bytes_max, app.node.note)
     app.control = control = open_control(app.port, ids.broker, settings)
     app.links = links = Links(app.port, app.discovery, control, ids, settings, budget, tls.links)
+    app.open_entities("broker-1")
     rest = app.rest_context(Directory(app.port), app.performance_service())
     listeners: Listeners = {}
     ours = BuiltIn(rest, soap, links, app.node.rules.trusted)

@@ -227,6 +227,7 @@ ELSEWHERE_RIGHT = read_right({"action": "*", "topic": "elsewhere/**"}, 0)
 
 
 # What everybody who is signed in may learn: of himself.
+FOR_KEYS = ("/topics/grants", "/topics/revocations")  # of who has signed in with one
 OWN = ("/access/tokens", "/access/rules", "/access/check", "/access/quotas")
 
 
@@ -236,7 +237,8 @@ def _is_own(broker: Refusing, answered: str) -> bool:
     path, _, answer = rest.partition(":")
     is_own = method in ("GET", "HEAD") and path.partition("?")[0] in OWN and answer.strip() == "200"
     has_none = answered == "DELETE /access/tokens/x: 404 T218"
-    return (is_own or has_none) and broker.refusal == NOT_ALLOWED
+    has_no_key = path.startswith(FOR_KEYS) and answer.strip() in ("403 T223", "403")
+    return (is_own or has_none or has_no_key) and broker.refusal == NOT_ALLOWED
 
 
 async def nothing_happened(broker: Refusing, walk: Walk) -> None:

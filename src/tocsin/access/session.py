@@ -21,6 +21,17 @@ ANONYMOUS = Principal("anonymous")
 BROKER = Principal("broker", is_internal=True)
 RESERVED = frozenset({ANONYMOUS.name, BROKER.name})
 """Names that no credential may have."""
+ENTITIES = "entity-"
+"""What the names of those begin with who sign in with nothing but a key, and no others."""
+
+
+def is_reserved(name: str) -> bool:
+    """Whether nobody can be called so by a credential of the site."""
+    return name in RESERVED or name.startswith(ENTITIES)
+
+
+def entity_principal(entity_id: str) -> str:
+    return ENTITIES + entity_id
 
 
 class CredentialKind(StrEnum):
@@ -29,6 +40,7 @@ class CredentialKind(StrEnum):
     TOKEN = "token"
     CERTIFICATE = "certificate"
     OPENID = "openid"
+    ENTITY = "entity"  # a proof of its key, by which it got a token for a while
 
 
 class Credential(msgspec.Struct, frozen=True):
@@ -37,6 +49,7 @@ class Credential(msgspec.Struct, frozen=True):
     kind: CredentialKind
     key: str  # as in token/4f2a; of a certificate, its issuer's key and its serial number
     expires_ns: int | None = None
+    entity_id: str = ""  # that follows from the key, if the holder has proved to have one
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -63,6 +76,7 @@ class Session(msgspec.Struct, frozen=True):
             name=principal.name,
             groups=tuple(sorted(principal.groups)),
             credential="" if credential is None else credential.key,
+            entity_id="" if credential is None else credential.entity_id,
             is_internal=principal.is_internal,
         )
 
@@ -78,7 +92,7 @@ def as_owner(
         Principal(owner.name, frozenset(owner.groups)),
         endpoint,
         peer,
-        Credential(kind, owner.credential, expires_ns),
+        Credential(kind, owner.credential, expires_ns, owner.entity_id),
     )
 
 

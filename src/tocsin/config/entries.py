@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -73,9 +74,18 @@ def _check_filter(entry: str, origin: str) -> None:
         ) from None
 
 
+def _check_entity_id(entry: str, origin: str) -> None:
+    if not re.fullmatch(r"[0-9a-f]{40}", entry):
+        raise BadSetting(
+            f"topics.trusted_tdns has the entry {entry!r} ({origin}), which is not the id of a key",
+            remedy="An id has 40 digits of base 16; the node shows its own when it starts.",
+        )
+
+
 ENTRY_CHECKS: Final[Mapping[str, Callable[[str, str], None]]] = {
     "dialects.listen": _check_dialect,
     "overlay.peers": _check_peer,
     "overlay.direct_addresses": _check_direct_address,
     "overlay.advertises": _check_filter,
+    "topics.trusted_tdns": _check_entity_id,
 }

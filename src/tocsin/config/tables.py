@@ -17,6 +17,7 @@ from tocsin.config.certificates import CertificateSettings
 from tocsin.config.entries import OFF, is_loopback
 from tocsin.config.openid import OpenIdSettings
 from tocsin.config.overlay_tables import OverlaySettings
+from tocsin.config.topic_tables import TopicSettings
 from tocsin.wire.cloudevents.limits import Limits
 
 
@@ -259,6 +260,7 @@ class Settings:
     access: AccessRules = field(default_factory=AccessRules)
     openid: OpenIdSettings = field(default_factory=OpenIdSettings)
     ws_security: WsSecuritySettings = field(default_factory=WsSecuritySettings)
+    topics: TopicSettings = field(default_factory=TopicSettings)
 
     def broker_options(self) -> BrokerOptions:
         """The core's own options type."""

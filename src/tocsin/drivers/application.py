@@ -36,6 +36,7 @@ from tocsin.services.subscriptions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from tocsin.access.sign_in.certificates import Authorities
+    from tocsin.drivers.access.entities import Entities
     from tocsin.drivers.tls.certificates import PeerCertificates
 
 
@@ -93,6 +94,7 @@ class Application:
         self.disk_space = DiskSpace(port, settings)
         # Of what else is looked after.
         self.complaints: list[Callable[[], list[str]]] = [self.access_control.complaints]
+        self.entities: Entities | None = None  # who signs in with a key, where clients sign in
         self.peers: PeerCertificates | None = None  # what certificates sign clients in
         self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
         self.archiver: Archiver | None = None  # the same
@@ -119,6 +121,14 @@ class Application:
         from tocsin.access.sign_in.certificates import Authorities
 
         return Authorities() if self.peers is None else self.peers.authorities
+
+    def open_entities(self, broker: str) -> None:
+        """Before there is a RestContext. `broker`: its id, which proofs of keys are for."""
+        if self.access_control.entity_tokens is not None:
+            from tocsin.drivers.access.entities import open_entities
+
+            control, settings = self.access_control, self.settings
+            self.entities = open_entities(self.port, control, settings, broker, self.authorities)
 
     def health(self) -> Health:
         node, clock = self.node, self.clock.complaints()
@@ -160,6 +170,7 @@ class Application:
             clock=self.clock,
             disk_space=self.disk_space,
             health=self.health,
+            entities=self.entities,
             authorities=self.authorities,
             started_ns=self.started_ns,
         )

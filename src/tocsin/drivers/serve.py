@@ -187,6 +187,7 @@ async def _serve(
         ids = await ids_of(app.port)
         budget = ReceiveBudget(settings.limits.receiving_bytes_max, node.note)
         app.links = links = _open_links(app, ids, budget, tls)
+        app.open_entities(ids.broker)
         rest = app.rest_context(directory, performance)
         ours = BuiltIn(rest, soap, links, node.rules.trusted)
         await open_dialects(

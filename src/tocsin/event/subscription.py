@@ -78,6 +78,7 @@ class Owner(msgspec.Struct, frozen=True, omit_defaults=True):
     groups: tuple[str, ...] = ()  # those that the credential named
     credential: str = ""  # its key, as in token/4f2a; empty without one
     is_internal: bool = False  # the broker itself
+    entity_id: str = ""  # of its key, if it has proved to have one
 
 
 SOMEBODY = Owner("anonymous")

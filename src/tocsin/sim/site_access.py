@@ -46,6 +46,8 @@ class OneProcess(Protocol):
 class _Issuer:
     """Another issuer, whose tokens say in plain text who somebody is."""
 
+    kind = CredentialKind.OPENID
+
     def looks_like(self, text: str) -> bool:
         return text.startswith(OTHERS)
 
@@ -126,7 +128,7 @@ class SiteAccess:
             new_secret=self._new_secret,
             rights_changed=node.rights_changed,
         )
-        self.process = ProcessAccess(policy, service, SignIn(policy, _Issuer()))
+        self.process = ProcessAccess(policy, service, SignIn(policy, [_Issuer()]))
         known = {each.id for each in self.model.rules.values() if each.over_ns is None}
         if policy.rules.keys() != known:
             raise Violation(f"a broker has the rules {sorted(policy.rules)}, not {sorted(known)}")

@@ -88,11 +88,18 @@ BODIES: dict[tuple[str, str], bytes] = {
 }
 # Of those about who may do what a broker has nothing to say where everybody may do everything.
 SIGNED_IN = "/access/"
+OF_KEYS = ("/topics/sign-in", "/topics/grants", "/topics/revocations")
 # Sockets are opened in test_http_streams, and what entities follow in test_http_control. DELETE
 # comes last: it ends what the others look at.
 ELSEWHERE = ("/socket", "/topics/messages/stream")
 IN_ORDER = sorted(
-    (each for each in OPERATIONS if not each[1].endswith(ELSEWHERE) and SIGNED_IN not in each[1]),
+    (
+        each
+        for each in OPERATIONS
+        if not each[1].endswith(ELSEWHERE)
+        and SIGNED_IN not in each[1]
+        and not each[1].startswith(OF_KEYS)
+    ),
     key=lambda operation: operation[0] == "delete",
 )
 

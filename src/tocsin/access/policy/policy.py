@@ -13,6 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from tocsin.access.decision import About, Action, Decision, Reach, Recorder, not_allowed
+from tocsin.access.policy.delegated import DelegatedRights
 from tocsin.access.policy.grants import Grants, Reason
 from tocsin.access.policy.publishers import Publisher, Publishers
 from tocsin.access.policy.rights import Right, Rule
@@ -27,6 +28,8 @@ from tocsin.event.subscription import SOMEBODY, Owner
 _topic = attrgetter("topic")
 
 NOBODY: Final = frozenset[str]()
+_Holder = tuple[str, frozenset[str], str, str]
+
 HOLDERS_MAX: Final = 20_000  # whose rights are remembered; past that they are worked out anew
 
 
@@ -40,9 +43,11 @@ class Policy:
         groups: Mapping[str, frozenset[str]] | None = None,
         contact: str = OPERATOR,
         steady_ns: Callable[[], int] | None = None,
+        delegated: DelegatedRights | None = None,
     ) -> None:
         """`groups`: the members of each, by their names. `contact`: who grants rights. `steady_ns`:
-        a clock that is quick to ask and cannot be set, if there is one."""
+        a clock that is quick to ask and cannot be set, if there is one. `delegated`: what owners of
+        topics have granted."""
         self.now_ns = now_ns
         self._steady_ns = steady_ns
         self.recorder: Recorder | None = None
@@ -52,7 +57,9 @@ class Policy:
         self._rules: dict[str, Rule] = {}
         self._tokens: dict[str, Token] = {}
         self._revoked: frozenset[str] = frozenset()  # keys of credentials that are no tokens
-        self._grants: dict[tuple[str, frozenset[str], str], Grants] = {}
+        self.delegated = DelegatedRights() if delegated is None else delegated
+        self.delegated.changed.append(self._change)
+        self._grants: dict[_Holder, Grants] = {}
         self._publishers = Publishers(self._published)
         self._permits: dict[tuple[Owner, Action, int], HolderPermit] = {}
         self.version = 1
@@ -227,7 +234,9 @@ class Policy:
         principal, credential = session.principal, session.credential
         if credential is None:
             return self.grants_of(ANONYMOUS.name, NOBODY, "")
-        grants = self.grants_of(principal.name, principal.groups, credential.key)
+        grants = self.grants_of(
+            principal.name, principal.groups, credential.key, credential.entity_id
+        )
         ends_ns = credential.expires_ns
         if grants.is_valid and (ends_ns is None or self.now_ns() < ends_ns):
             return grants
@@ -236,24 +245,29 @@ class Policy:
             remedy="Sign in again; a token has an end, and may be revoked before.",
         )
 
-    def grants_of(self, name: str, groups: frozenset[str], credential: str) -> Grants:
+    def grants_of(
+        self, name: str, groups: frozenset[str], credential: str, entity_id: str = ""
+    ) -> Grants:
         """What somebody may do now; `credential` is the key of theirs, empty without one."""
-        holder = (name, groups, credential)
+        holder = (name, groups, credential, entity_id)
         grants = self._grants.get(holder)
         if grants is None or (grants.is_timed and not grants.holds_at(self.now_ns())):
             if len(self._grants) >= HOLDERS_MAX:
                 self._grants.clear()
-            grants = self._grants[holder] = self._worked_out(name, groups, credential)
+            grants = self._grants[holder] = self._worked_out(*holder)
         return grants
 
-    def _worked_out(self, name: str, groups: frozenset[str], credential: str) -> Grants:
+    def _worked_out(
+        self, name: str, groups: frozenset[str], credential: str, entity_id: str
+    ) -> Grants:
         now_ns = self.now_ns()
         if is_over(self._tokens, self._revoked, credential):
             return Grants(name, is_valid=False)
         kind, _, token_id = credential.partition("/")
         token = self._tokens[token_id] if kind == CredentialKind.TOKEN else None
         if token is None or token.rights is None:
-            return Grants.at(name, self._rights_by_rules(name, groups), now_ns)
+            rights = self._rights_by_rules(name, groups) + self.delegated.rights_of(entity_id)
+            return Grants.at(name, rights, now_ns)
         ends_ns = LATEST_NS if token.expires_ns is None else token.expires_ns
         if ends_ns <= now_ns:
             return Grants(name, from_ns=ends_ns)
@@ -320,6 +334,7 @@ class Policy:
             heappop(self._session_ends)
         ends: list[int | None] = [*self._session_ends[:1]]
         ends += [rule.right.expires_ns for rule in self._rules.values()]
+        ends += self.delegated.ends()
         for token in self._tokens.values():
             ends.append(token.expires_ns)
             ends += [right.expires_ns for right in token.rights or ()]
@@ -348,7 +363,7 @@ class HolderPermit:
         policy, owner = self._policy, self._owner
         if self._expires_ns is not None and policy.now_ns() >= self._expires_ns:
             return self._expired
-        return policy.grants_of(owner.name, self._groups, owner.credential)
+        return policy.grants_of(owner.name, self._groups, owner.credential, owner.entity_id)
 
     @property
     def version(self) -> int:

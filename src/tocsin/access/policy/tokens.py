@@ -36,6 +36,7 @@ class Token(msgspec.Struct, frozen=True):
     granted_by: str = ""
     made_with: str = ""  # by its principal: the key of the credential, with which it is over
     revoked_ns: int | None = None
+    entity_id: str = ""  # of the key by which its principal signed in for it
 
     @property
     def key(self) -> str:

@@ -29,7 +29,7 @@ from cryptography.x509.verification import (
 )
 
 from tocsin.access.policy.rights import check_name
-from tocsin.access.session import RESERVED, Credential, CredentialKind, Principal
+from tocsin.access.session import Credential, CredentialKind, Principal, is_reserved
 from tocsin.errors import BadCredential, TocsinError
 from tocsin.event.instant import LATEST_NS, NS_PER_S, datetime_ns
 
@@ -71,9 +71,13 @@ class Identity(msgspec.Struct, frozen=True):
 
     principal: Principal
     credential: Credential
-    entity_id: str  # follows from its key, so that nobody else can have it
     usages: frozenset[Usage]
     begins_ns: int
+
+    @property
+    def entity_id(self) -> str:
+        """It follows from its key, so nobody else can have it."""
+        return self.credential.entity_id
 
     @property
     def expires_ns(self) -> int:
@@ -270,8 +274,8 @@ def _identity(
                 CredentialKind.CERTIFICATE,
                 credential_key(issuer.key_id, certificate.serial_number),
                 ends_ns,
+                entity_id(_spki(certificate)),
             ),
-            entity_id=entity_id(_spki(certificate)),
             usages=usages,
             begins_ns=datetime_ns(certificate.not_valid_before_utc),
         )
@@ -287,7 +291,7 @@ def _principal(certificate: x509.Certificate) -> Principal:
     groups = _texts(certificate, NameOID.ORGANIZATIONAL_UNIT_NAME)
     if len(groups) > GROUPS_MAX:
         raise _refused(f"it has more than {GROUPS_MAX} organizational units")
-    if name in RESERVED:
+    if is_reserved(name):
         raise _refused(f"nobody may be called {name!r}")
     try:
         for each, what in [(name, "principal"), *((group, "group") for group in groups)]:

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tocsin.access.session import RESERVED, Credential, CredentialKind, Principal
+from tocsin.access.session import Credential, CredentialKind, Principal, is_reserved
 from tocsin.access.sign_in import jws
 from tocsin.access.sign_in.issuer import Issuer
 from tocsin.access.sign_in.jws import BadToken, KeySet, UnknownKey, shown
@@ -49,6 +49,8 @@ class Verified(msgspec.Struct, frozen=True):
 
 class OpenId:
     """Signs in by tokens of the issuers that an operator has named."""
+
+    kind = CredentialKind.OPENID
 
     def __init__(self, issuers: Iterable[Issuer], keys: Keys) -> None:
         self._issuers = {each.issuer: each for each in issuers}
@@ -165,7 +167,7 @@ def _time_ns(claims: Mapping[str, Any], name: str) -> int | None:
 
 def _principal(claims: Mapping[str, Any], issuer: Issuer) -> Principal:
     name = issuer.prefix + _name(claims, issuer.name_claim)
-    if name in RESERVED:
+    if is_reserved(name):
         raise BadToken(f"its name {name!r} is not one that a credential may have")
     found = _claim(claims, issuer.groups_claim)
     groups = [] if found is None else found if isinstance(found, list) else [found]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from tocsin.access.policy.policy import Policy
 from tocsin.access.policy.tokens import PREFIX, hash_of, is_over, is_secret, parse_token
-from tocsin.access.session import RESERVED, Credential, CredentialKind, Principal
+from tocsin.access.session import Credential, CredentialKind, Principal, is_reserved
 from tocsin.errors import NotSignedIn
 
 HEADER_CHARS_MAX: Final = 16 << 10
@@ -19,6 +19,8 @@ SignedIn = tuple[Principal, Credential]
 
 class BearerTokens(Protocol):
     """Bearer tokens of another issuer."""
+
+    kind: CredentialKind
 
     def looks_like(self, text: str) -> bool: ...
 
@@ -34,8 +36,9 @@ class SignIn:
     """Who shows which credential."""
 
     def __init__(
-        self, policy: Policy, others: BearerTokens | None = None, refused: Refused | None = None
+        self, policy: Policy, others: Sequence[BearerTokens] = (), refused: Refused | None = None
     ) -> None:
+        """`others`: bearer tokens of other kinds, each known by its looks."""
         self._policy = policy
         self._others = others
         self._refused = refused
@@ -74,9 +77,10 @@ class SignIn:
         return found
 
     def by_token(self, text: str) -> SignedIn:
-        others = self._others
-        if others is not None and not text.startswith(f"{PREFIX}_") and others.looks_like(text):
-            return self._by_other(others, text)
+        if not text.startswith(f"{PREFIX}_"):
+            for others in self._others:
+                if others.looks_like(text):
+                    return self._by_other(others, text)
         parts = parse_token(text)
         if parts is None:
             raise self._no("token", "it has not the form of a token")
@@ -97,8 +101,8 @@ class SignIn:
             )
         if token.expires_ns is not None and token.expires_ns <= self._policy.now_ns():
             raise self._no(f"token/{token_id}", "it has expired", was_good=True)
-        assert token.principal not in RESERVED
-        credential = Credential(CredentialKind.TOKEN, token.key, token.expires_ns)
+        assert not is_reserved(token.principal)
+        credential = Credential(CredentialKind.TOKEN, token.key, token.expires_ns, token.entity_id)
         return Principal(token.principal, token.groups), credential
 
     def _by_other(self, others: BearerTokens, text: str) -> SignedIn:
@@ -106,7 +110,7 @@ class SignIn:
             return others.sign_in(text, self._policy.now_ns())
         except NotSignedIn as error:
             if self._refused is not None:
-                self._refused("openid", str(error.__cause__ or error.problem))
+                self._refused(others.kind, str(error.__cause__ or error.problem))
             raise
 
     def _no(self, what: str, why: str, *, was_good: bool = False) -> NotSignedIn:

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from tocsin.access.policy.rights import check_name
-from tocsin.access.session import RESERVED
+from tocsin.access.session import RESERVED, is_reserved
 from tocsin.access.sign_in.certificates import Usage, credential_key, entity_id, key_id, usages_of
 from tocsin.cli.keys.directory import NAME, OWN_NAMES, Issued, KeyDirectory, common_name
 from tocsin.cli.render import fields, plural, say, show_json, table
@@ -152,7 +152,7 @@ def _now() -> datetime:
 
 def _checked(name: str) -> str:
     check_name(name, "principal")
-    if name in RESERVED or name in OWN_NAMES or not NAME.fullmatch(name):
+    if is_reserved(name) or name in OWN_NAMES or not NAME.fullmatch(name):
         raise BadSetting(
             f"nobody can be called {name!r:.80} here: it is also the name of files",
             remedy="Use letters, digits and . _ @ + -, up to 64 characters; "

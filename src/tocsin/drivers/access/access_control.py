@@ -14,6 +14,8 @@ from tocsin.access.policy.tokens import SECRET_BYTES
 from tocsin.access.quotas.quotas import Quotas
 from tocsin.access.session import Session, internal
 from tocsin.access.sign_in.attempts import Attempts
+from tocsin.access.sign_in.entity_tokens import SECRET_BYTES as ENTITY_SECRET_BYTES
+from tocsin.access.sign_in.entity_tokens import EntityTokens
 from tocsin.access.sign_in.guarded_sign_in import GuardedSignIn
 from tocsin.access.sign_in.sign_in import BearerTokens, SignIn
 from tocsin.config import AccessRules, Settings, is_loopback
@@ -50,6 +52,7 @@ class AccessControl:
     sign_in: GuardedSignIn | None  # None: everybody may do everything, no credential is looked at
     audit: AuditLog | None = None
     issuers: Issuers | None = None  # whose tokens sign somebody in, if any are configured
+    entity_tokens: EntityTokens | None = None  # of those who prove to have a key
 
     async def start(self) -> None:
         """To be called before the listeners open."""
@@ -112,12 +115,15 @@ def open_access_control(
         return AccessControl(
             service, node.steady_ns, quotas, ConnectionQuotas(quotas, is_open=True), None
         )
-    others: Issuers | None = None
+    entity_tokens = EntityTokens(secrets.token_bytes(ENTITY_SECRET_BYTES))
+    others: list[BearerTokens] = [entity_tokens]
+    openid: Issuers | None = None
     if issuers:
         # Imported only here: the library for keys takes a tenth of a second to load.
         from tocsin.drivers.access.openid import OpenIdSignIn
 
-        others = OpenIdSignIn(issuers, node.note)
+        openid = OpenIdSignIn(issuers, node.note)
+        others.append(openid)
     sign_in = GuardedSignIn(
         lambda refused: SignIn(policy, others, refused),
         Attempts(auth.failed_sign_ins_max),
@@ -126,7 +132,9 @@ def open_access_control(
         waits=_nothing if audit is None else audit.quota_reached,
     )
     connections = ConnectionQuotas(quotas, is_open=False)
-    return AccessControl(service, node.steady_ns, quotas, connections, sign_in, audit, others)
+    return AccessControl(
+        service, node.steady_ns, quotas, connections, sign_in, audit, openid, entity_tokens
+    )
 
 
 def open_audit(

@@ -9,7 +9,7 @@ import msgspec
 
 from tocsin.access.decision import Action
 from tocsin.access.policy.rights import RIGHTS_MAX, Right, check_name, read_expires, read_right
-from tocsin.access.session import RESERVED
+from tocsin.access.session import is_reserved
 from tocsin.errors import BadRight
 
 _TOKEN = ("principal", "rights", "expires", "groups")
@@ -45,7 +45,7 @@ def read_token_request(written: Mapping[str, Any], now_ns: int) -> TokenRequest:
     name, rights, groups = (written.get(key) for key in ("principal", "rights", "groups"))
     if not isinstance(name, str) or not name:
         raise BadRight("a token is of a principal", remedy='Say whose, as in "principal": "alice".')
-    if check_name(name, "principal") in RESERVED:
+    if is_reserved(check_name(name, "principal")):
         raise BadRight(f"nobody can sign in as {name}", remedy="Choose another name.")
     if groups is not None and not (
         isinstance(groups, list) and all(isinstance(each, str) for each in groups)

@@ -376,7 +376,9 @@ class AccessService:
                     f"{name[:64]} has no token {asked.token[:64]!r}",
                     remedy="`tocsin access tokens` lists those there are.",
                 )
-            credential = Credential(CredentialKind.TOKEN, token.key, token.expires_ns)
+            credential = Credential(
+                CredentialKind.TOKEN, token.key, token.expires_ns, token.entity_id
+            )
         return Session(Principal(name, frozenset(asked.groups)), "check", "", credential)
 
     def check_signed_in(self, session: Session) -> None:

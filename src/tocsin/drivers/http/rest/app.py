@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from tocsin.drivers.http.asgi import Application
 from tocsin.drivers.http.rest.access.audit import audit_routes
+from tocsin.drivers.http.rest.access.entities import entity_routes
 from tocsin.drivers.http.rest.access.permissions import access_routes
 from tocsin.drivers.http.rest.access.sign_in import sign_in_first, sign_in_routes
 from tocsin.drivers.http.rest.blackboard import blackboard_routes
@@ -58,6 +59,7 @@ def endpoints(context: RestContext, server: HttpServer) -> list[Endpoint]:
         *overlay_routes(context.links),
         *access_routes(port, context.access.service),
         *audit_routes(port, context.access),
+        *entity_routes(context.entities),
         *sign_in_routes(
             context.access.sign_in, is_secure=bool(context.settings.http.tls_certificate)
         ),

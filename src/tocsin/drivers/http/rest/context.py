@@ -26,6 +26,7 @@ from tocsin.services.subscriptions.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
     from tocsin.access.sign_in.certificates import Authorities
+    from tocsin.drivers.access.entities import Entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,5 +50,6 @@ class RestContext:
     clock: ClockWatch
     disk_space: DiskSpace
     health: Callable[[], Health]
+    entities: Entities | None  # who signs in with a key; None where nobody signs in
     authorities: Callable[[], Authorities]  # that certify clients
     started_ns: int

@@ -12,6 +12,7 @@ from tocsin.wire.api import arrow
 from tocsin.wire.api.estimate_request import EstimateRequest
 from tocsin.wire.api.openapi.access_operations import ACCESS_OPERATIONS, ACCESS_REQUESTS
 from tocsin.wire.api.openapi.broker_operations import BROKER_OPERATIONS
+from tocsin.wire.api.openapi.grant_operations import GRANT_OPERATIONS, GRANT_REQUESTS
 from tocsin.wire.api.openapi.operation import (
     REFERENCE,
     TEXT,
@@ -52,6 +53,7 @@ def description() -> Json:
         *RESOURCE_OPERATIONS,
         *RUN_OPERATIONS,
         *TOPIC_OPERATIONS,
+        *GRANT_OPERATIONS,
     )
     paths: Json = {}
     for each in operations:
@@ -152,4 +154,5 @@ def _schemas(operations: tuple[Operation, ...]) -> Json:
         **RESOURCE_REQUESTS,
         **ACCESS_REQUESTS,
         **TOPIC_REQUESTS,
+        **GRANT_REQUESTS,
     }

@@ -11,7 +11,7 @@ from creating import ALICE, DAY_NS, MALLORY, NOW_NS, NS, TRUSTED, chance, identi
 
 from manual_runtime import ManualRuntime
 from tocsin.access.decision import Action
-from tocsin.access.delegation.chain import Terms, TopicOwner, first_link, next_link
+from tocsin.access.delegation.chain import Terms, TopicOwner, first_link, next_link, read_chain
 from tocsin.access.delegation.proof import SIGN_IN, prove
 from tocsin.access.delegation.revocations import sign_revocations
 from tocsin.access.policy.policy import Policy
@@ -228,6 +228,47 @@ def test_what_is_damaged_on_disk_gives_nothing_and_is_named(broker: Broker) -> N
     again = Broker(broker.runtime.store)
 
     assert not again.may(BOB, Action.PUBLISH)
+
+
+def test_a_list_that_is_damaged_on_disk_ends_all_grants_of_its_topic(broker: Broker) -> None:
+    broker.present(BOB, to_bob())
+    broker.revoke(1, nonce("other"))
+    ((key, value),) = broker.port.own(service._SERVICE).kept(service.REVOCATIONS).items()
+    work = broker.port.keep_table(service._SERVICE, {key: value.replace(b"eyJ", b"eyK", 1)})
+    broker.runtime.run(work)
+
+    again = Broker(broker.runtime.store)
+
+    assert not again.may(BOB, Action.PUBLISH)
+    again.revoke(2)
+    assert again.may(BOB, Action.PUBLISH)
+
+
+def test_a_revoked_grant_does_not_come_back_with_a_later_version(broker: Broker) -> None:
+    """The list outlives the advertisement that it came with."""
+    chain = to_bob(expires_ns=NOW_NS + 60 * DAY_NS)
+    found = sign_revocations(
+        ADVERT.uuid, 1, {nonce("b"): NOW_NS + 60 * DAY_NS}, ALICE.signing, NOW_NS,
+        NOW_NS + 90 * DAY_NS,
+    )  # fmt: skip
+    work = broker.grants.revoke(broker.session(ALICE), PresentedRevocations(SIGNED, found))
+    broker.runtime.run(work)
+
+    broker.time_ns = ADVERT.expires_ns + DAY_NS
+    broker.grants._sweep()
+    broker.runtime.settle()
+
+    assert ADVERT.uuid in broker.grants._revocations
+    again = Broker(broker.runtime.store)
+    again.time_ns = broker.time_ns
+    longer = msgspec.structs.replace(ADVERT, expires_ns=NOW_NS + 90 * DAY_NS)
+    owner = TopicOwner(longer.uuid, longer.topic, longer.creator.key)
+    grant = service.Grant("later", BOB.eid, owner, read_chain(chain, owner), longer.expires_ns)
+    with pytest.raises(GrantRefused, match="revoked"):
+        again.grants._check_now(grant)
+    broker.time_ns = NOW_NS + 60 * DAY_NS
+    broker.grants._sweep()
+    assert ADVERT.uuid not in broker.grants._revocations
 
 
 def test_a_topic_of_a_node_that_is_not_trusted_is_nobodys(broker: Broker) -> None:

@@ -16,12 +16,12 @@ from tocsin.access.decision import Action
 from tocsin.access.delegation.chain import DelegatedRight as Chain
 from tocsin.access.delegation.chain import (
     TopicOwner,
-    check_current,
     read_chain,
 )
+from tocsin.access.delegation.keys import read_spki
 from tocsin.access.delegation.revocations import (
     RevocationList,
-    check_fresh,
+    check_right,
     newer,
     read_revocations,
 )
@@ -37,6 +37,7 @@ from tocsin.errors import (
     QuotaReached,
     TocsinError,
 )
+from tocsin.event.instant import LATEST_NS
 from tocsin.event.topic import TopicPattern
 from tocsin.event.topic_levels import MANY
 from tocsin.topics.advertisement import Advertisement, SignedAdvertisement, check_valid, verify
@@ -67,6 +68,16 @@ class PresentedRevocations(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
     advertisement: SignedAdvertisement
     revocations: str
+
+
+class _KeptList(msgspec.Struct, frozen=True):
+    """A list as it is kept, with what it is checked by: the node that made the advertisement may
+    not be trusted any more by the time of a restart."""
+
+    topic: str
+    owner: bytes  # SubjectPublicKeyInfo, DER
+    revocations: str
+    until_ns: int
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -111,7 +122,9 @@ class TopicGrants:
         self._grants: dict[str, Grant] = {}
         self._of_topic: dict[str, set[str]] = {}
         self._revocations: dict[str, RevocationList] = {}
-        self._revocations_until_ns: dict[str, int] = {}  # when the topic's advertisement ends
+        # As long as a grant that a list names may be presented, by whatever advertisement.
+        self._revocations_until_ns: dict[str, int] = {}
+        self._lost_lists: set[str] = set()  # topics whose list is damaged: no grant is believed
         self._restore()
         self._runtime.call_later(SWEEP_S, self._sweep)
 
@@ -145,7 +158,9 @@ class TopicGrants:
         check_valid(advertisement, self._runtime.now_ns())
         found = read_revocations(presented.revocations, owner, self._runtime.now_ns())
         known = self._revocations.get(found.uuid)
-        key, kept = REVOCATIONS + found.uuid, msgspec.json.encode(presented)
+        until_ns = max(advertisement.expires_ns, found.needed_until_ns)
+        record = _KeptList(owner.topic, owner.key.spki, presented.revocations, until_ns)
+        key, kept = REVOCATIONS + found.uuid, msgspec.json.encode(record)
         if newer(known, found) is None and self._own.kept(key).get(key) == kept:
             return found
         if known is None and len(self._revocations) >= REVOCATIONS_MAX:
@@ -154,7 +169,7 @@ class TopicGrants:
                 remedy="Wait until the advertisements of some of the topics have ended.",
             )
         # At once: if the disk fails now, it holds all the same.
-        self._set_revocations(found, advertisement)
+        self._set_revocations(found, until_ns)
         for grant_id in self._of_topic.get(found.uuid, ()):
             self._give(self._grants[grant_id])
         await self._port.keep_table(_SERVICE, {key: kept})
@@ -235,9 +250,14 @@ class TopicGrants:
                 f"the advertisement of the topic {grant.owner.uuid} has expired",
                 remedy=f"Its creator {grant.owner.key.eid} can advertise a new version.",
             )
-        if grant.chain is not None:
-            check_fresh(known, now_ns)
-            check_current(grant.chain, now_ns, frozenset() if known is None else known.ids)
+        if grant.chain is None:
+            return
+        if grant.owner.uuid in self._lost_lists:
+            raise GrantRefused(
+                f"the list of revoked grants of the topic {grant.owner.uuid} is damaged",
+                remedy="The owner of the topic has to bring it again.",
+            )
+        check_right(grant.chain, known, now_ns)
 
     def _check_room(self, holder: str) -> None:
         if self._delegated.count_of(holder) >= GRANTS_OF_ENTITY_MAX:
@@ -256,12 +276,15 @@ class TopicGrants:
     def _restore(self) -> None:
         """What cannot be checked any more is named, and not gone by."""
         for key, value in self._own.kept(REVOCATIONS).items():
+            uuid = key.removeprefix(REVOCATIONS)
             try:
-                presented = msgspec.json.decode(value, type=PresentedRevocations)
-                owner, advertisement = self._owner(presented.advertisement)
-                found = read_revocations(presented.revocations, owner, self._runtime.now_ns())
-                self._set_revocations(found, advertisement)
+                record = msgspec.json.decode(value, type=_KeptList)
+                owner = TopicOwner(uuid, record.topic, read_spki(record.owner))
+                # Of the future it was not when it came, whatever the clock says now.
+                found = read_revocations(record.revocations, owner, LATEST_NS)
+                self._set_revocations(found, record.until_ns)
             except (TocsinError, msgspec.MsgspecError) as error:
+                self._lost_lists.add(uuid)
                 self._note(key, error)
         for key, value in self._own.kept(GRANTS).items():
             try:
@@ -275,7 +298,11 @@ class TopicGrants:
 
     def _add(self, grant: Grant) -> None:
         self._grants[grant.id] = grant
-        self._of_topic.setdefault(grant.owner.uuid, set()).add(grant.id)
+        uuid, until_ns = grant.owner.uuid, grant.advertised_until_ns
+        self._of_topic.setdefault(uuid, set()).add(grant.id)
+        if uuid in self._revocations:
+            known_ns = self._revocations_until_ns[uuid]
+            self._revocations_until_ns[uuid] = max(known_ns, until_ns)
         self._give(grant)
 
     def _give(self, grant: Grant) -> None:
@@ -293,9 +320,10 @@ class TopicGrants:
         reason = f"{what} of the topic {grant.owner.uuid}"
         self._delegated.put(GRANTS + grant.id, DelegatedRight(grant.entity_id, reason, right))
 
-    def _set_revocations(self, found: RevocationList, advertisement: Advertisement) -> None:
+    def _set_revocations(self, found: RevocationList, until_ns: int) -> None:
         self._revocations[found.uuid] = found
-        self._revocations_until_ns[found.uuid] = advertisement.expires_ns
+        self._revocations_until_ns[found.uuid] = until_ns
+        self._lost_lists.discard(found.uuid)
 
     def _remove(self, grant_id: str) -> None:
         grant = self._grants.pop(grant_id)

@@ -52,10 +52,11 @@ class Application:
         access: Access | None = None,
         *,
         are_boxes: bool = False,
+        peers: PeerCertificates | None = None,
     ) -> None:
         """`beside`: the broker of the same process whose message boxes this one holds. Without
         `access`, the settings say who may do what. `are_boxes`: what is in this log was sent to the
-        box that it is in, and its owner may have it."""
+        box that it is in, and its owner may have it. `peers`: what certificates sign clients in."""
         self.settings = settings
         self.logger = logger
         self.started_ns = time.time_ns()
@@ -95,7 +96,7 @@ class Application:
         # Of what else is looked after.
         self.complaints: list[Callable[[], list[str]]] = [self.access_control.complaints]
         self.entities: Entities | None = None  # who signs in with a key, where clients sign in
-        self.peers: PeerCertificates | None = None  # what certificates sign clients in
+        self.peers = peers
         self.monitor: Monitor | None = None  # set before listeners open, if there shall be one
         self.archiver: Archiver | None = None  # the same
         self.discovery: ResourceDiscovery | None = None  # the same

@@ -169,8 +169,7 @@ async def _serve(
     access: Access | None,
 ) -> int:
     stop_requested = stop_signals()
-    app = Application(settings, store, logger, access=access)
-    app.peers = tls.peers
+    app = Application(settings, store, logger, access=access, peers=tls.peers)
     node, directory, soap = app.node, Directory(app.port), SoapServices(app, tls.peers)
     performance = app.performance_service()
     listeners: Listeners = {}

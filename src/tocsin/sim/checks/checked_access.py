@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tocsin.access.decision import About, Action, Reach
-from tocsin.access.policy.policy import HolderPermit, Policy
+from tocsin.access.policy.permits import HolderPermit
+from tocsin.access.policy.policy import Policy
 from tocsin.access.session import Session
 from tocsin.errors import NotAllowed
 from tocsin.event.event import Event

@@ -23,7 +23,7 @@ from tocsin.drivers.monitor.database.damage import damaged_again, is_damage, set
 from tocsin.drivers.monitor.options import MonitorOptions
 from tocsin.drivers.monitor.queries.queries import Queries
 from tocsin.drivers.monitor.recorder import Recorder, open_recorder
-from tocsin.errors import MonitorOff, TocsinError
+from tocsin.errors import Busy, MonitorOff, TocsinError
 from tocsin.ontology import Vocabulary, in_use
 from tocsin.store.faults import is_full
 
@@ -97,7 +97,17 @@ class Monitor:
             self._recorder.close()
 
     async def ask_for(self, session: Session, question: Callable[[Queries, int], T]) -> T:
-        """The same as `ask`, of the runs that the session may read: the others are not there."""
+        """The same as `ask`, of the runs that the session may read: the others are not there. Asked
+        again if rights change meanwhile; an answer may take seconds."""
+        for _ in range(TRIES_MAX):
+            permit = self._port.read_permit(session)
+            version = 0 if permit is None else permit.version
+            found = await self._ask_once(session, question)
+            if permit is None or permit.version == version:
+                return found
+        raise Busy("rights change while this is answered", remedy="Ask again in a second.")
+
+    async def _ask_once(self, session: Session, question: Callable[[Queries, int], T]) -> T:
         readable = self._port.readable(session, "run/*")
 
         def asked(queries: Queries, now_ns: int) -> T:

@@ -157,6 +157,8 @@ class SimNode:
     def _flush(self) -> None:
         self._is_flushing = False
         broker, access = self.broker, self.checks.access
+        if access is not None:
+            access.tick()  # by the time at which the broker did what led here
         self._clock.observe(broker)
         if access is not None:
             access.begin_window()

@@ -22,6 +22,7 @@ class _Peers:
     addresses: tuple[str, ...]
     group: PeerGroup
     used: Connection | None = None
+    tried: Connection | None = None  # that is there, and has not become a link
     last_used: str = ""  # address
     trying: str = ""
     error: TocsinError | None = None
@@ -87,6 +88,7 @@ class Dialler:
         def opened(transport: Transport) -> Connection:
             connection = self._open(transport, dial.peer, leaving)
             self._of[connection] = peers
+            peers.tried = connection
             return connection
 
         try:
@@ -129,7 +131,7 @@ class Dialler:
         peers = self._of.get(connection)
         if peers is None:
             return
-        peers.used, peers.trying, peers.error = connection, "", None
+        peers.used, peers.tried, peers.trying, peers.error = connection, None, "", None
         peers.last_used = connection.peer_address
         peers.noted.pop(connection.peer_address, None)
         first = peers.addresses[0]  # while another one is used it is tried, and no other is
@@ -145,6 +147,10 @@ class Dialler:
             return
         if peers.used is connection:
             peers.used = None
+        elif peers.tried is connection:
+            peers.tried = None
+        else:
+            return  # it was left for another one; by now its peer may be tried again
         error, address = connection.error, connection.peer_address
         if isinstance(error, BadFrame) and not connection.broker:
             error = PeerFailed(

@@ -79,6 +79,8 @@ class AccessModel:
         now_ns, before_ns = self.now_ns(), self._latest_ns
         if not now_ns:
             return
+        if now_ns < before_ns:  # what came meanwhile was judged by the time before
+            self.look()
         self._latest_ns = now_ns
         if now_ns > before_ns and any(before_ns < end <= now_ns for end in self._ends()):
             self.look()

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
@@ -147,14 +147,17 @@ class BareClient(asyncio.Protocol):
 
 
 async def send_bare(port: int, each: int) -> None:
+    sink = f"http://127.0.0.1:{port}/hook/1"
+    await send_one(port, each, Subscription(id="s1", kind=Kind.PUSH, sink=sink), stored(1))
+
+
+async def send_one(port: int, each: int, subscription: Subscription, event: Stored) -> None:
+    """The same request to all sinks, over and over."""
     loop = asyncio.get_running_loop()
     done = asyncio.Event()
     left = SINKS
-    sink = f"http://127.0.0.1:{port}/hook/1"
-    subscription = Subscription(id="s1", kind=Kind.PUSH, sink=sink)
-    message, _ = request(
-        request_template(parse_address(sink), subscription), [stored(1)], RequestCache(), time.time
-    )
+    head = request_template(parse_address(subscription.sink), subscription)
+    message, _ = request(head, [event], RequestCache(), time.time)
 
     def finished() -> None:
         nonlocal left
@@ -223,17 +226,18 @@ async def send_pusher(port: int, each: int) -> None:
     pusher.close()
 
 
+Send = Callable[[int, int], Coroutine[None, None, None]]
 SENDERS = {"bare": send_bare, "aiohttp": send_aiohttp, "pusher": send_pusher}
 
 
-def run_sender(name: str, port: int, each: int, told: Pipe) -> None:
+def run_sender(send: Send, port: int, each: int, result: Pipe) -> None:
     async def measured() -> Sent:
-        await SENDERS[name](port, WARM_UP)
+        await send(port, WARM_UP)
         wall_s, cpu_s = time.perf_counter(), time.process_time()
-        await SENDERS[name](port, each)
+        await send(port, each)
         return Sent(SINKS * each, time.perf_counter() - wall_s, time.process_time() - cpu_s)
 
-    told.send(uvloop.run(measured()))
+    result.send(uvloop.run(measured()))
 
 
 # The whole broker: a process that is told of nothing but HTTP.
@@ -326,11 +330,17 @@ def measure_broker(port: int, each: int, link: str = "off") -> Sent:
 
 
 def measure(name: str, port: int, each: int) -> Sent:
-    if name == "broker":
-        return measure_broker(port, each)
+    return (
+        measure_broker(port, each)
+        if name == "broker"
+        else measure_sender(SENDERS[name], port, each)
+    )
+
+
+def measure_sender(send: Send, port: int, each: int) -> Sent:
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    process = context.Process(target=run_sender, args=(name, port, each, there))
+    process = context.Process(target=run_sender, args=(send, port, each, there))
     process.start()
     sent: Sent = here.recv()
     process.join()

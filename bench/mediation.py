@@ -16,7 +16,6 @@ next is sent; for both specifications, after 10 messages of warm-up.
 from __future__ import annotations
 
 import argparse
-import asyncio
 import http.client
 import multiprocessing
 import statistics
@@ -24,28 +23,25 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import uvloop
 from lxml import etree
 
 import report
 from fanout import (
     SINKS,
-    BareClient,
     Sent,
     cpu_of,
+    measure_sender,
     run_sink,
+    send_one,
     sink_count,
     wait_for,
 )
 from fanout import measure_broker as measure_cloudevents
 from mediation_figure5 import figure5, print_figure5
 from mediation_load import WARM_UP, WSA, broker, notify, subscribe
-from tocsin.broker.delivery.address import parse_address
-from tocsin.drivers.push.request_template import RequestCache, request, request_template
 from tocsin.event.event import Event
 from tocsin.event.stored import Stored
 from tocsin.event.subscription import Kind, SoapTerms, Subscription
@@ -89,49 +85,15 @@ def parsed(each: int) -> dict[str, float]:
 
 
 async def send_ready_made(port: int, each: int) -> None:
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
-    left = SINKS
     sink = f"http://127.0.0.1:{port}/hook/1"
     terms = SoapTerms(spec="wse04", soap="1.2", wsa=WSA, form="raw")
     subscription = Subscription(id="s1", kind=Kind.PUSH, sink=sink, soap=terms)
     event = Event("urn:1", "/s", "urn:x/state", datacontenttype="application/xml", data=payload(0))
-    head = request_template(parse_address(sink), subscription)
-    message, _ = request(head, [Stored(1, 0, event)], RequestCache(), time.time)
-
-    def finished() -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            done.set()
-
-    for _ in range(SINKS):
-        await loop.create_connection(lambda: BareClient(message, each, finished), "127.0.0.1", port)
-    await done.wait()
+    await send_one(port, each, subscription, Stored(1, 0, event))
 
 
 def payload(number: int) -> bytes:
     return b'<state xmlns="urn:x"><n>%d</n><note>%b</note></state>' % (number, b"x" * 440)
-
-
-def run_ready_made(port: int, each: int, told: Pipe) -> None:
-    async def measured() -> Sent:
-        await send_ready_made(port, WARM_UP)
-        wall_s, cpu_s = time.perf_counter(), time.process_time()
-        await send_ready_made(port, each)
-        return Sent(SINKS * each, time.perf_counter() - wall_s, time.process_time() - cpu_s)
-
-    told.send(uvloop.run(measured()))
-
-
-def measure_ready_made(port: int, each: int) -> Sent:
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=run_ready_made, args=(port, each, there))
-    process.start()
-    sent: Sent = here.recv()
-    process.join()
-    return sent
 
 
 def shares(first: int, count: int) -> list[range]:
@@ -179,7 +141,7 @@ def fanned_out(rounds: int, each: int) -> dict[str, list[Sent]]:
     results: dict[str, list[Sent]] = {"ready-made": [], "cloudevents": [], "broker": []}
     for number in range(rounds):
         print(f"fan-out, round {number + 1} of {rounds}", file=sys.stderr)
-        results["ready-made"].append(measure_ready_made(port, each))
+        results["ready-made"].append(measure_sender(send_ready_made, port, each))
         results["cloudevents"].append(measure_cloudevents(port, each))
         results["broker"].append(measure_broker(port, each))
     sink.terminate()

@@ -213,4 +213,6 @@ def test_who_keeps_a_place_is_passed_on_although_it_is_behind_two_neighbours_for
     effects += router.tick(7)
 
     kept = [each for each in messages(effects, 1) if isinstance(each, m.PlacesKept)]
-    assert ("y", "T") in {(broker, at) for each in kept for broker in each.brokers for at in each.at}
+    assert ("y", "T") in {
+        (broker, at) for each in kept for broker in each.brokers for at in each.at
+    }

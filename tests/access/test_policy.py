@@ -115,7 +115,7 @@ def test_a_rule_ends_by_itself() -> None:
     rule = {"principal": "ann", "action": "publish", "expires": "PT10S"}
     policy.set_rules([read_rule(rule, "1", clock.now_ns)])
     assert may_publish(policy, signed_in("ann"), event("a"))
-    assert policy.next_end_ns() == clock.now_ns + 10 * NS_PER_S
+    assert policy.next_end_ns(clock.now_ns) == clock.now_ns + 10 * NS_PER_S
 
     clock.now_ns += 10 * NS_PER_S
 

@@ -10,6 +10,7 @@ from tocsin.access.policy.tokens import Token, hash_of
 from tocsin.event.filter import EVERYTHING
 from tocsin.event.instant import NS_PER_S
 from tocsin.event.topic import TopicPattern
+from tocsin.services.access.service import AccessOptions, AccessService
 
 LEAD = {"principal": "ann", "action": "subscribe", "topic": "lead/**"}
 TELLS = {**LEAD, "withheld": True}
@@ -98,3 +99,39 @@ def test_a_subscription_has_after_a_restart_what_its_owner_may_have() -> None:
 
     assert [each.event.topic for each in pulled.events] == ["lead/a"]
     assert pulled.withheld == 1
+
+
+def test_a_stream_ends_also_if_its_right_does_just_after_it_was_looked_at() -> None:
+    """A timer may be a little early. What has ended when the next end is looked for, and had not
+    when rights were looked at, is an end that nobody would wait for."""
+    site = Site({**LEAD, "expires": "PT9S"})
+    early_ns = NS_PER_S // 1_000
+    moments: list[int] = []
+
+    def looked() -> None:
+        site.runtime.broker.rights_changed()
+        moments.append(site.runtime.now_ns())
+
+    def now_ns() -> int:
+        """Until rights have been looked at there, the clock has not come to the end."""
+        real_ns = site.runtime.now_ns()
+        return real_ns if real_ns in moments else real_ns - early_ns
+
+    policy, runtime = site.policy, site.runtime
+    policy.changed.remove(site._changed)
+    policy.now_ns = now_ns
+    AccessService(
+        runtime.port,
+        policy,
+        AccessOptions(required=True),
+        new_secret=lambda: "s" * 43,
+        rights_changed=looked,
+    )
+    reader = Reader()
+    site.port.open_stream(as_("ann"), reader, EVERYTHING, None, "a stream")
+
+    runtime.pass_s(8)
+    assert not reader.ended
+    runtime.pass_s(2)
+
+    assert reader.ended

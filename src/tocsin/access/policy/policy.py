@@ -327,11 +327,10 @@ class Policy:
             for listener in self.ends_sooner:
                 listener()
 
-    def next_end_ns(self) -> int:
-        """When the next right, token, rule or credential of a session ends that is not over yet;
+    def next_end_ns(self, after_ns: int) -> int:
+        """When the next right, token, rule or credential of a session ends that was not over then;
         LATEST_NS if none does."""
-        now_ns = self.now_ns()
-        while self._session_ends and self._session_ends[0] <= now_ns:
+        while self._session_ends and self._session_ends[0] <= after_ns:
             heappop(self._session_ends)
         ends: list[int | None] = [*self._session_ends[:1]]
         ends += [rule.right.expires_ns for rule in self._rules.values()]
@@ -339,7 +338,7 @@ class Policy:
         for token in self._tokens.values():
             ends.append(token.expires_ns)
             ends += [right.expires_ns for right in token.rights or ()]
-        found = (end for end in ends if end is not None and end > now_ns)
+        found = (end for end in ends if end is not None and end > after_ns)
         self._next_end_ns = min(found, default=LATEST_NS)
         return self._next_end_ns
 

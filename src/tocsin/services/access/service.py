@@ -87,6 +87,7 @@ class AccessService:
         self._rights_changed = rights_changed
         self._record = record
         self._timer: Timer | None = None
+        self._looked_ns = 0  # when rights were last looked at
         for value in self._own.kept(TOKENS).values():
             policy.set_token(read_token(value))
         kept = self._own.kept(RULES)
@@ -101,13 +102,14 @@ class AccessService:
 
     def _changed(self) -> None:
         """Somebody may do other things than before; and the next right ends at another time."""
+        self._looked_ns = self.policy.now_ns()  # before: what ends meanwhile is the next to end
         self._rights_changed()
         self._wait_for_next_end()
 
     def _wait_for_next_end(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        ends_ns = self.policy.next_end_ns()
+        ends_ns = self.policy.next_end_ns(self._looked_ns)
         if ends_ns < LATEST_NS:
             wait_s = (ends_ns - self._runtime.now_ns()) / NS_PER_S
             # The time of day may be set meanwhile: look again before long.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 OPERATOR: Final = "the operator of this broker"
+RIGHT_ENDED: Final = "the right or the credential that it was opened with has ended"
 CHARS_MAX: Final = 200  # of what somebody sent
 
 # Whoever makes one of these needs a right of this kind, to some event.

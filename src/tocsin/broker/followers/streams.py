@@ -6,6 +6,7 @@ from functools import partial
 from typing import Final
 
 from tocsin.access.decision import Permit
+from tocsin.access.wording import RIGHT_ENDED
 from tocsin.broker.effects import StreamDropped, StreamEnded, StreamOut, StreamWithheld
 from tocsin.broker.followers.catchup import Catchup
 from tocsin.broker.state.permits import PermitCheck
@@ -157,8 +158,7 @@ class Streams:
         have leaves what waits for them."""
         for stream in self._open.values():
             if stream.permits.is_over():
-                reason = "the right or the credential that it was opened with has ended"
-                self._state.out.append(StreamEnded(stream.number, reason))
+                self._state.out.append(StreamEnded(stream.number, RIGHT_ENDED))
             elif stream.withhold() and stream.follower.wants_more():
                 self._catchup.add(stream.follower)
 

@@ -40,6 +40,7 @@ class FrameStream:
         caller = session_of(connection, request.headers)
         self._session: PerformanceSession | None = PerformanceSession(service, self, caller)
         self._task: asyncio.Task[None] | None = None
+        self._has_begun = False
 
     # Called by the connection
 
@@ -57,6 +58,7 @@ class FrameStream:
         except TocsinError as error:
             server = self._connection.server
             server.note("warning", error.problem, code=error.code, peer=self._connection.peer)
+        self._has_begun = True
         if self._session is None:
             session.lost()  # again: it may have subscribed to something yet
         elif not session.is_subscribed:
@@ -89,6 +91,8 @@ class FrameStream:
 
     def send(self, messages: list[bytes], *, paced: bool = False) -> bool:
         self._connection.write(b"".join(map(framed, messages)))
+        if self._has_begun and self._session is not None and not self._session.is_subscribed:
+            self._close()  # that was the goodbye: the broker has ended it
         return not self._connection.write_paused
 
     async def wait_writable(self) -> None:

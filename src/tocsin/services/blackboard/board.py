@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from tocsin.access.decision import Action
-from tocsin.access.session import Session, internal
+from tocsin.access.session import Session, as_owner, internal
 from tocsin.broker.delivery.address import host_of
 from tocsin.broker.port import BrokerPort
 from tocsin.broker.runtime import Semaphore, Signal, Task, Timer
@@ -24,6 +24,7 @@ from tocsin.event.subscription import SOMEBODY, Owner
 from tocsin.wire.blackboard.messages import Profile
 
 KEY: Final = "blackboard/publisher/"
+PROFILE: Final = "blackboard/profile"
 PUBLISHERS_MAX: Final = 10_000
 PUBLISHERS_PER_HOST_MAX: Final = 256  # no host is asked whether it wants them
 SEND_S: Final = 10.0  # how long a publisher may take to accept a profile
@@ -100,7 +101,10 @@ class Board:
 
     def check_read(self, session: Session) -> None:
         """Raise NotAllowed if the session may not read the profile."""
-        self._port.check(session, Action.READ, "blackboard/profile")
+        self._port.check(session, Action.READ, PROFILE)
+
+    def may_read(self, session: Session) -> bool:
+        return self._port.may(session, Action.READ, PROFILE)
 
     def interest_changed(self) -> None:
         """Somebody wants something else; that may or may not make another profile.
@@ -254,7 +258,11 @@ class Board:
         turns = self._turns if publisher.away_since_s is None else self._late_turns
         try:
             async with turns:
-                while not problem and publisher.sent_version != (profile := self.profile).version:
+                while (
+                    not problem
+                    and publisher.sent_version != (profile := self.profile).version
+                    and self._may_be_sent(publisher.registered)
+                ):
                     problem = await self._posted(publisher.registered.address, profile)
                     if not problem:
                         publisher.sent_version = profile.version
@@ -263,6 +271,13 @@ class Board:
             publisher.is_sending = False
         if problem:
             self._is_away(publisher, problem)
+
+    def _may_be_sent(self, registered: Registered) -> bool:
+        """Whether whoever registered it may still go on with it. It stays on the list, so that it
+        is sent the next profile when the right is there again."""
+        session, owner = as_owner(registered.owner, "blackboard"), registered.owner or SOMEBODY
+        resource = f"blackboard/publisher/{registered.id}"
+        return self._port.may(session, Action.READ, resource, owner)
 
     async def _posted(self, address: str, profile: Profile) -> str:
         """Why it was not taken; empty if it was."""

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tocsin.access.session import Session
+from tocsin.access.wording import RIGHT_ENDED
 from tocsin.broker.effects import Accepted
 from tocsin.broker.port import BrokerPort
 from tocsin.errors import BadRequest, TocsinError
@@ -146,7 +147,11 @@ class BoardSocket(WebSocketSession):
             self._board.on_profile.append(self._send_profile)
 
     def _send_profile(self, profile: Profile) -> None:
-        """Now, or the latest one when the client reads again: never more than one waits."""
+        """Now, or the latest one when the client reads again: never more than one waits. Who may
+        not read it any more is sent none."""
+        if not self._board.may_read(self._session):
+            self.end(RIGHT_ENDED)
+            return
         self._profile_due = self._transport.is_full
         if not self._profile_due:
             self._send_text(_encode({"profile": profile}))

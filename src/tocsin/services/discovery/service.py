@@ -190,10 +190,15 @@ class ResourceDiscovery:
                 f"{len(watch)} streams follow this request already",
                 remedy="Make another request.",
             )
-        follower = Follower(watch, reader)
+        self._withhold(watch)
+        follower = Follower(watch, reader, partial(self._may_follow, session, watch))
         self._port.add_to_quota(session, Quota.STREAMS, partial(watch.has, follower))
         watch.follow(follower)
         return follower
+
+    def _may_follow(self, session: Session, watch: Watch) -> bool:
+        owner = watch.owner or SOMEBODY
+        return self._port.may(session, Action.SUBSCRIBE, f"discovery/{watch.id}", owner)
 
     def leave(self, watch_id: str, follower: Follower) -> None:
         watch = self._watches.get(watch_id)
@@ -254,6 +259,8 @@ class ResourceDiscovery:
         for watch in list(self._watches.values()):
             if self._end_without_right(watch):
                 continue
+            self._withhold(watch)
+            watch.pump()
             if not len(watch) and now_s >= watch.idle_since_s + UNFOLLOWED_S:
                 self._end(watch.id, "nobody followed it")
         self._runtime.call_later(SWEEP_S, self._sweep)
@@ -314,7 +321,17 @@ class ResourceDiscovery:
         for watch_id in touched:
             watch = self._watches.get(watch_id)
             if watch is not None and not self._end_without_right(watch):
+                self._withhold(watch)
                 watch.pump()
+
+    def _withhold(self, watch: Watch) -> None:
+        """What its asker may not have any more is told to nobody, now that rights have changed."""
+        permit = self._port.access.session_permit(watch.session, Action.SUBSCRIBE)
+        if permit is None or permit.version == watch.rights_version:
+            return
+        watch.rights_version = permit.version
+        if (may_have := self._may_have(watch.session, Action.SUBSCRIBE)) is not None:
+            watch.withhold(may_have)
 
     def _end_without_right(self, watch: Watch) -> bool:
         """End a request whose asker may have no resource any more; True if it was so."""

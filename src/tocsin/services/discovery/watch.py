@@ -6,12 +6,13 @@ resource once, as it is by then: what it missed in between takes no memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 import msgspec
 
 from tocsin.access.session import Session
+from tocsin.access.wording import RIGHT_ENDED
 from tocsin.event.subscription import Owner
 from tocsin.overlay.discovery.effects import Change, Resource, Summary
 from tocsin.services.discovery.answer import Hit, resource_view
@@ -41,11 +42,14 @@ class Reader(Protocol):
 class Follower:
     """One stream's place: what it was told of, and what it is to be told of."""
 
-    __slots__ = ("_has_begun", "_pending", "_reader", "_told", "_watch")
+    __slots__ = ("_has_begun", "_is_over", "_may_follow", "_pending", "_reader", "_told", "_watch")
 
-    def __init__(self, watch: Watch, reader: Reader) -> None:
+    def __init__(self, watch: Watch, reader: Reader, may_follow: Callable[[], bool]) -> None:
+        """`may_follow`: whether whoever reads it may be told more."""
         self._watch = watch
         self._reader = reader
+        self._may_follow = may_follow
+        self._is_over = False
         self._told: set[ResourceKey] = set()
         self._pending: dict[ResourceKey, None] = dict.fromkeys(watch.resources)
         self._has_begun = False
@@ -58,6 +62,10 @@ class Follower:
 
     def pump(self) -> None:
         """Write as much as the client takes."""
+        if not self._is_over and not self._may_follow():
+            self.end(RIGHT_ENDED)
+        if self._is_over:
+            return
         while self._pending and not self._reader.is_full:
             keys = list(self._pending)[:WRITTEN_AT_ONCE]
             frames = [self._frame(key) for key in keys]
@@ -81,7 +89,9 @@ class Follower:
         return _event(change, resource_view(Hit(resource)))
 
     def end(self, reason: str) -> None:
-        self._reader.end(reason)
+        if not self._is_over:
+            self._is_over = True
+            self._reader.end(reason)
 
 
 def _event(change: Change, data: object) -> bytes:
@@ -106,6 +116,7 @@ class Watch:
         self.expires_ns = None if asked.expires_ns is None else created_ns + asked.expires_ns
         self.idle_since_s = idle_since_s  # while no stream follows it
         self.resources: dict[ResourceKey, Resource] = {}
+        self.rights_version = 0  # of whoever made it, when what is in `resources` was looked at
         self.summary: Summary | None = None  # once everything that matched at first is there
         self._followers: list[Follower] = []
 
@@ -146,6 +157,11 @@ class Watch:
             self.resources[key] = resource
         for follower in self._followers:
             follower.changed(key)
+
+    def withhold(self, may_have: Callable[[Resource], bool]) -> None:
+        """Whoever made it may not have the others any more."""
+        for resource in [each for each in self.resources.values() if not may_have(each)]:
+            self.notice(Change.REMOVED, resource)
 
     def pump(self) -> None:
         """Tell every stream what it has not been told."""

@@ -67,10 +67,8 @@ class Subscribers:
         """End one of the caller's own by its address or id; whoever may end any, any."""
         async with self._one_at_a_time:
             found = self._find(session, address_or_id) or self._found_for(session, address_or_id)
-            if found is None:
-                self._port.check(
-                    session, Action.SUBSCRIBE, f"blackboard/subscriber/{address_or_id}"
-                )
+            if found is None:  # it is refused as somebody else's is
+                self._port.check(session, Action.SUBSCRIBE, f"subscription/{address_or_id}")
                 raise NoSuchPublisher(
                     f"{address_or_id[:200]!r} is not a subscriber",
                     remedy="GET /blackboard/subscribers lists all.",

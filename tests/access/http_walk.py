@@ -15,6 +15,7 @@ from tocsin.drivers.http.rest.endpoint import Endpoint, Open
 from tocsin.services.soap.paths import is_soap_path
 
 NOTHING_THERE = (404, 405)
+ANSWER_S = 30.0  # the first answer in Arrow loads a large library
 CODE = "T215"
 
 # Whoever opens another endpoint to everybody has to say so here too.
@@ -226,10 +227,10 @@ async def exchange(
     head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
     reader, writer = way
     writer.write(f"{method} {target} HTTP/1.1\r\n{head}\r\n".encode() + data)
-    answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+    answered = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), ANSWER_S)
     length = re.search(rb"content-length: (\d+)", answered)
     expected = int(length[1]) if length and method != "HEAD" else 0
-    text = await asyncio.wait_for(reader.readexactly(expected), 10) if expected else b""
+    text = await asyncio.wait_for(reader.readexactly(expected), ANSWER_S) if expected else b""
     if lines["connection"] != "keep-alive":
         writer.close()
     return int(answered.split(b" ")[1]), text.decode(errors="replace")

@@ -227,7 +227,10 @@ ELSEWHERE_RIGHT = read_right({"action": "*", "topic": "elsewhere/**"}, 0)
 
 
 # What everybody who is signed in may learn: of himself.
-FOR_KEYS = ("/topics/grants", "/topics/revocations")  # of who has signed in with one
+# What somebody who has signed in with a key may present and has presented: nothing here, of a body
+# that is no grant; and who has not is refused by another code.
+FOR_KEYS = ("/topics/grants", "/topics/revocations")
+OF_KEY = ("403 T223", "403", "200", "400 T201", "404 T218")
 OWN = ("/access/tokens", "/access/rules", "/access/check", "/access/quotas")
 
 
@@ -237,8 +240,8 @@ def _is_own(broker: Refusing, answered: str) -> bool:
     path, _, answer = rest.partition(":")
     is_own = method in ("GET", "HEAD") and path.partition("?")[0] in OWN and answer.strip() == "200"
     has_none = answered == "DELETE /access/tokens/x: 404 T218"
-    has_no_key = path.startswith(FOR_KEYS) and answer.strip() in ("403 T223", "403")
-    return (is_own or has_none or has_no_key) and broker.refusal == NOT_ALLOWED
+    is_of_key = path.startswith(FOR_KEYS) and answer.strip() in OF_KEY
+    return (is_own or has_none or is_of_key) and broker.refusal == NOT_ALLOWED
 
 
 async def nothing_happened(broker: Refusing, walk: Walk) -> None:

@@ -264,7 +264,7 @@ def _by_any_token(self: SignIn, text: str) -> SignedIn:
     return Principal(token.principal), Credential(CredentialKind.TOKEN, token.key, None)
 
 
-def _grants_for_ever(self: Policy, name: str, groups: object, credential: str) -> Grants:
+def _grants_for_ever(self: Policy, name: str, *_: object) -> Grants:
     return Grants.at(name, [("", EVERY_RIGHT)], 0)
 
 

@@ -82,7 +82,7 @@ def test_it_ends_when_it_is_dropped_and_when_its_time_is_over() -> None:
     policy = Policy(clock, delegated=delegated)
     delegated.put("7", granted(ALICE, Action.PUBLISH, ends_ns=clock.now_ns + NS_PER_S))
     delegated.put("8", granted(BOB, Action.PUBLISH))
-    assert policy.next_end_ns() == clock.now_ns + NS_PER_S
+    assert policy.next_end_ns(clock.now_ns) == clock.now_ns + NS_PER_S
     assert may_publish(policy, session_of(ALICE))
 
     clock.now_ns += NS_PER_S

@@ -43,6 +43,8 @@ ANSWERED: dict[type, type | None] = {
     d.Unadvertise: None,
     d.Discover: d.Done,
     d.Update: None,
+    m.Control: None,
+    m.Serves: None,
 }
 # How it is answered to who has none to these. The events are acknowledged, or they would come for
 # ever, and are not stored.

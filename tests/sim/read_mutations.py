@@ -103,6 +103,7 @@ def give_the_profile_to_whoever_waited(patch: pytest.MonkeyPatch) -> None:
         return await after(self, session, *others)
 
     patch.setattr(Board, "check_read", lambda *_: None)
+    patch.setattr(Board, "may_read", lambda *_: True)
     patch.setattr(Board, "profile_after", trusting)
 
 

@@ -91,7 +91,7 @@ def _check(directory: str) -> None:
         ) from None
     if not stat.S_ISDIR(found.st_mode):
         raise BadCredential(
-            f"the identity {directory} is no directory",
+            f"the identity {directory} is not a directory",
             remedy="Name the directory with the three files of an identity.",
         )
     if found.st_mode & _OTHERS:

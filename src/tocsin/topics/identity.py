@@ -101,7 +101,7 @@ def read_identity(
         )
         der = certificate.public_bytes(Encoding.DER)
     if not isinstance(sealing, X25519PrivateKey):
-        raise _unusable(origin, "the sealing key is no X25519 key")
+        raise _unusable(origin, "the sealing key is not an X25519 key")
     if spki != signing.public.spki:
         raise _unusable(origin, "the certificate is of another key")
     return identity(signing, sealing, der)

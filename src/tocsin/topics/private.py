@@ -124,7 +124,7 @@ def open_key(sealed: Sealed, uuid: str, eid: str, sealing: X25519PrivateKey) -> 
     """Raises CannotOpen."""
     key = open_sealed(sealed, CONTENT_KEY, [sealing], eid, _key_nonce(uuid))
     if len(key) != KEY_BYTES:
-        raise CannotOpen("what was sealed is no key", remedy="Ask the owner for it again.")
+        raise CannotOpen("what was sealed is not a key", remedy="Ask the owner for it again.")
     return key
 
 

@@ -90,7 +90,7 @@ def signer_of(event: Event, trusted: Authorities | None = None) -> Signer | None
 def _parse(event: Event, text: Scalar) -> tuple[bytes, jws.Signed]:
     """The certificate, and the signature with what it is over."""
     if not isinstance(text, str) or len(text) > SIGNATURE_CHARS_MAX:
-        raise _refused("the signature is no text, or too long")
+        raise _refused("the signature is not a text, or is too long")
     first, _, last = text.partition("..")
     try:
         header = jws.json_object(jws.decoded(first, "header"), "header")
@@ -107,9 +107,9 @@ def _parse(event: Event, text: Scalar) -> tuple[bytes, jws.Signed]:
 
 def _names(found: object) -> list[str]:
     if not isinstance(found, list) or len(found) > SIGNED_EXTENSIONS_MAX:
-        raise jws.BadToken("the signed attributes are no list, or too many")
+        raise jws.BadToken("the signed attributes are not a list, or too many")
     if any(not isinstance(name, str) or name == ATTRIBUTE for name in found):
-        raise jws.BadToken("a signed attribute is no name")
+        raise jws.BadToken("a signed attribute is not a name")
     if found != sorted(set(found)):
         raise jws.BadToken("the signed attributes are not in order")
     return found

@@ -195,24 +195,3 @@ def test_who_holds_a_subscription_hands_over_to_its_broker_wherever_that_turns_u
 
     moved = [each for each in overlay.nodes["A"].seen if isinstance(each, SubscriptionMoved)]
     assert "A" not in began or any(each.key[0] == "C" for each in moved)
-
-
-def test_who_keeps_a_place_is_passed_on_although_it_is_behind_two_neighbours_for_a_moment() -> None:
-    """T has said that it keeps y's place, as that was behind D. It is not asked again."""
-    router = broker_a()
-    for number, broker in enumerate(("C", "D", "T"), 1):
-        link(router, number, broker)
-    router.receive(2, m.Behind({"y": "D"}), 1)
-    router.receive(3, m.PlacesKept(("A", "C", "D", "y"), ("T",)), 2)
-    router.tick(2)
-    router.receive(1, m.Behind({"T": "C"}), 3)  # a cycle that somebody has closed
-
-    effects = router.receive(1, m.Behind({"y": "C"}), 4)
-    effects += router.receive(2, m.Behind({}, ("y",)), 5)
-    effects += router.receive(1, m.Behind({}, ("T",)), 6)
-    effects += router.tick(7)
-
-    kept = [each for each in messages(effects, 1) if isinstance(each, m.PlacesKept)]
-    assert ("y", "T") in {
-        (broker, at) for each in kept for broker in each.brokers for at in each.at
-    }

@@ -256,7 +256,7 @@ def _malformed(claims: Claims, owner: TopicOwner) -> str | None:
         try:
             valid_topic(f"{owner.topic}/{claims.pfx}")
         except TocsinError as error:
-            return f"its prefix makes a topic that is none: {error.problem}"
+            return f"its prefix does not make a topic: {error.problem}"
     if not 0 <= claims.nbf < claims.exp <= _LATEST_S:
         return "it ends before it begins, or after the year 2262"
     if not 0 <= claims.dep < LINKS_MAX:

@@ -71,10 +71,10 @@ class Nonces:
     def _ends_ns(self, nonce: str, now_ns: int) -> int:
         content = _bytes(nonce)
         if len(content) != _NONCE_BYTES:
-            raise _refused("its nonce is none of this broker's")
+            raise _refused("its nonce is not of this broker")
         content, tag = content[:-_TAG_BYTES], content[-_TAG_BYTES:]
         if not hmac.compare_digest(tag, self._tag(content)):
-            raise _refused("its nonce is none of this broker's")
+            raise _refused("its nonce is not of this broker")
         issued_ns = int.from_bytes(content[:_TIME_BYTES])
         if not issued_ns <= now_ns < issued_ns + NONCE_LIFETIME_NS:
             raise _refused("its nonce is too old")
@@ -117,7 +117,7 @@ def _bytes(nonce: str) -> bytes:
     try:
         return decoded(nonce[: 2 * _NONCE_BYTES], "nonce")
     except (BadToken, ValueError):
-        raise _refused("its nonce is none of this broker's") from None
+        raise _refused("its nonce is not of this broker") from None
 
 
 def _refused(why: str) -> ProofRefused:

@@ -26,7 +26,7 @@ class OfRight(Action):
         rights: list[Right] | None = namespace.right
         name = self.option_strings[0]
         if not rights:
-            raise ArgumentError(None, f"{name} belongs to the --right before it; there is none")
+            raise ArgumentError(None, f"{name} belongs to the --right before it; there is not any")
         member = self.dest.removeprefix("right_")
         if member in rights[-1]:
             raise ArgumentError(None, f"{name} is given twice for one --right")

@@ -175,13 +175,12 @@ def _pass_on_known(
     told: dict[int, frozenset[str]] = {}  # of those, by each link
     known: dict[frozenset[str], list[str]] = {}
     for there in at:
-        for way in state.reach.ways(there):  # two while there is a cycle
-            source = state.link_of.get(way)
-            missing = None if source is None else source.places_missing.get(there)
-            if source is not None and source is not link and missing is not None:
-                if source.number not in told:
-                    told[source.number] = _told_of(state, source, named)
-                known.setdefault(told[source.number] - missing, []).append(there)
+        source = _link_to(state, there)
+        missing = None if source is None else source.places_missing.get(there)
+        if source is not None and missing is not None:
+            if source.number not in told:
+                told[source.number] = _told_of(state, source, named)
+            known.setdefault(told[source.number] - missing, []).append(there)
     for kept, those in known.items():
         _hold(state, link, kept, those)
 

@@ -220,10 +220,8 @@ class AccessService:
         return token
 
     async def _keep_token(self, token: Token) -> None:
-        if token.revoked_ns is not None:
-            self.policy.set_token(
-                token
-            )  # at once: if the disk fails now, it is revoked all the same
+        if token.revoked_ns is not None:  # at once: if the disk fails now, it is so all the same
+            self.policy.set_token(token)
         await self._port.keep_table(_SERVICE, {f"{TOKENS}{token.id}": write_token(token)})
         self.policy.set_token(token)
 

@@ -33,7 +33,7 @@ from tocsin.overlay.time_of_day import Zones
 from tocsin.services.discovery.answer import Answer, Hit
 from tocsin.services.discovery.core_driver import CoreDriver, ForClient
 from tocsin.services.discovery.resources import Resources
-from tocsin.services.discovery.top_hits import TopHits
+from tocsin.services.discovery.top_hits import TopHits, answer_of
 from tocsin.services.discovery.watch import STREAMS_MAX, Follower, Reader, Watch
 from tocsin.wire.api.resource_request import DiscoveryRequest, OptionsChange
 
@@ -124,7 +124,7 @@ class ResourceDiscovery:
             del self._waiting[request.request_id]
         self._check_some(session, Action.READ)  # a right may have ended meanwhile
         may_have = self._may_have(session, Action.READ)
-        answer = _answer(waiting.found, summary, asked)
+        answer = answer_of(waiting.found, summary, asked)
         if may_have is None:
             return answer
         return replace(answer, found=[each for each in answer.found if may_have(each.resource)])
@@ -395,14 +395,3 @@ class ResourceDiscovery:
 
 def _unknown(broker: str) -> float | None:
     return None
-
-
-def _answer(best: TopHits, summary: Summary, asked: DiscoveryRequest) -> Answer:
-    found = best.shown()
-    stopped_early = len(found) < best.count
-    if stopped_early and not asked.first:
-        summary = replace(
-            summary,
-            incomplete=f"{best.count:,} match, {len(found):,} are shown: say how many as first",
-        )
-    return Answer(found, summary, stopped_early)

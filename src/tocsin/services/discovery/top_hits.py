@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import inf
 
 from tocsin.event.event import Value
 from tocsin.event.facets import number_of
 from tocsin.event.value import Quantity, in_base_units
-from tocsin.services.discovery.answer import Hit
-from tocsin.wire.api.resource_request import OrderBy
+from tocsin.overlay.discovery.effects import Summary
+from tocsin.services.discovery.answer import Answer, Hit
+from tocsin.wire.api.resource_request import DiscoveryRequest, OrderBy
 
 _Key = tuple[int, float, str]
 
@@ -73,3 +75,15 @@ def _key(value: Value) -> _Key:
     unit = value.unit if isinstance(value, Quantity) else None
     base = None if unit is None else in_base_units(float(number), unit)
     return 0, float(number) if base is None else base[1], ""
+
+
+def answer_of(best: TopHits, summary: Summary, asked: DiscoveryRequest) -> Answer:
+    """What is answered to the request, and whether there was more."""
+    found = best.shown()
+    stopped_early = len(found) < best.count
+    if stopped_early and not asked.first:
+        summary = replace(
+            summary,
+            incomplete=f"{best.count:,} match, {len(found):,} are shown: say how many as first",
+        )
+    return Answer(found, summary, stopped_early)

@@ -55,7 +55,7 @@ class OwnBoxes:
     async def _stored(self, push: Push) -> Outcome:
         path = parse_address(push.sink).target
         if parse_path(path).kind != "boxes":  # elsewhere it would be stored as the broker's own
-            return Failed(f"{push.sink} is no message box", reachable=True)
+            return Failed(f"{push.sink} is not a message box", reachable=True)
         template = soap_template(push.subscription)
         _, message = envelope(template, push.events, self._cache)
         call = SoapCall(

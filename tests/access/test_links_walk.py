@@ -137,7 +137,8 @@ def test_of_who_has_rights_to_others_what_is_about_these_is_left_out(
 
 
 ENTRIES = (m.Advertise, m.Subscribe, d.Advertise)
-SAID = (m.Advertise, m.Subscribe, d.Discover)  # the others have no answer in the protocol
+# The others have no answer in the protocol.
+SAID = (m.Advertise, m.Subscribe, m.Serves, d.Discover)
 
 
 async def linked(broker: Refusing, connect: Connect) -> tuple[Neighbour, Known]:

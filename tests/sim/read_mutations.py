@@ -12,7 +12,6 @@ from tocsin.access.policy.policy import Policy
 from tocsin.access.session import Session
 from tocsin.broker.port import BrokerPort
 from tocsin.services import event_pages, topic_list
-from tocsin.services.blackboard.board import Board
 from tocsin.services.dead_letters.dead_letters import DeadLetters
 from tocsin.services.notification.service import NotificationService
 
@@ -94,19 +93,6 @@ def list_every_dead_letter(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(DeadLetters, "_seen", lambda *_, **__: lambda letter: True)
 
 
-def give_the_profile_to_whoever_waited(patch: pytest.MonkeyPatch) -> None:
-    """Look at the right to read the profile before the wait, and not after."""
-    check, after = Board.check_read, Board.profile_after
-
-    async def trusting(self: Board, session: Session, *others: Any) -> Any:
-        check(self, session)
-        return await after(self, session, *others)
-
-    patch.setattr(Board, "check_read", lambda *_: None)
-    patch.setattr(Board, "may_read", lambda *_: True)
-    patch.setattr(Board, "profile_after", trusting)
-
-
 READ_MUTATIONS: dict[Mutate, str] = {
     give_whole_pages: "got .* is read without a right",
     give_any_current_message: "asks for the last .* read without a right",
@@ -116,6 +102,5 @@ READ_MUTATIONS: dict[Mutate, str] = {
     list_the_subscriptions_of_others: "reads subscription/.* without a right",
     list_every_topic: "is told",
     list_every_dead_letter: "reads dead letter .* without a right",
-    give_the_profile_to_whoever_waited: "reads blackboard/profile without a right",
 }
 """Each mistake, and what a run may say of it first."""
